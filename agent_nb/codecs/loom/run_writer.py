@@ -16,8 +16,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Answer,
@@ -43,6 +42,7 @@ from ...events import (
 from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
+from ..run_builder import EventHandlers
 from ..stream_encoder import NO_KIND
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
@@ -279,7 +279,7 @@ class RunWriter:
         return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, reason))]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start_run,
         User: _user,
         Node: _on_node,

@@ -13,7 +13,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -23,7 +22,7 @@ from ..blocks import Blocks, OpenBlock
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, parse_json, text_of
 from ..passthrough import note_difference
-from ..run_builder import RunBuilder
+from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
 from .lines import NAME, Obj, draw_chunk, draw_frame, payload_of
 
@@ -167,7 +166,7 @@ class ToolFrames:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
     #: Type of an object -> the method that reads it.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "tool_call_chunk": _chunk,
         "tool_call": _call,
         "tool_start": _started,

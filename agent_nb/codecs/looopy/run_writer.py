@@ -11,8 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Answer,
@@ -39,6 +38,7 @@ from ...events import (
 from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
+from ..run_builder import EventHandlers
 from ..times import format_iso
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedEvents
@@ -284,7 +284,7 @@ class RunWriter:
         }
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start_run,
         User: _user,
         Delta: _delta,

@@ -13,7 +13,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Any, ClassVar, Literal
 
 from ...events import (
@@ -34,7 +34,7 @@ from ..blocks import Blocks
 from ..foreign_values import text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder, drawn_by
+from ..run_builder import LineHandlers, RunBuilder, drawn_by
 from ..times import read_epoch
 from .lines import (
     DRAW,
@@ -311,7 +311,7 @@ class Task:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "task-created": _created,
         "task-status": _status,
         "task-complete": _complete_task,

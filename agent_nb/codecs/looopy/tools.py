@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, fraction_of, object_of, text_of
-from ..run_builder import RunBuilder
+from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
 _REMEMBERED = 256  # calls
@@ -144,7 +144,7 @@ class ToolEvents:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     #: Type of an object -> the method that reads it.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "tool-call": _call,
         "tool-start": _started,
         "internal:tool-start": _started,
