@@ -36,16 +36,10 @@ EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 _PATTERN = (
     r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
 )
-_MARKERS = (  # texts that are held back while they may still become a marker
-    "<think>",
-    "<execute>",
-    "<results>",
-    "<end>",
-    "<end/>",
-    "<end />",
-    "<respond>",
-    "</respond>",
-)
+# texts that are held back while they may still become a marker
+_MARKERS = (
+    "<think>", "<execute>", "<results>", "<end>", "<end/>", "<end />", "<respond>", "</respond>",
+)  # fmt: skip
 _blank_at = re.compile(r"\s*").match
 
 

@@ -32,21 +32,12 @@ Leave the budget out, or {install}write the price in US dollars per million toke
     "{name}" = {{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }}"""
 # official hosts -> the ids of their providers in genai-prices
 _PROVIDER_IDS = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "api.groq.com": "groq",
-    "openrouter.ai": "openrouter",
-    "api.deepseek.com": "deepseek",
-    "api.mistral.ai": "mistral",
-    "api.x.ai": "x-ai",
-    "generativelanguage.googleapis.com": "google",
-    "api.cerebras.ai": "cerebras",
-    "api.together.xyz": "together",
-    "api.fireworks.ai": "fireworks",
-    "api.cohere.ai": "cohere",
-    "api.perplexity.ai": "perplexity",
-    "api.moonshot.ai": "moonshotai",
-}
+    "api.openai.com": "openai", "api.anthropic.com": "anthropic", "api.groq.com": "groq",
+    "openrouter.ai": "openrouter", "api.deepseek.com": "deepseek", "api.mistral.ai": "mistral",
+    "api.x.ai": "x-ai", "generativelanguage.googleapis.com": "google",
+    "api.cerebras.ai": "cerebras", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
+    "api.cohere.ai": "cohere", "api.perplexity.ai": "perplexity", "api.moonshot.ai": "moonshotai",
+}  # fmt: skip
 _REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every answer
 
 

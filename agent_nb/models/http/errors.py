@@ -244,23 +244,12 @@ def _who(peer: Peer) -> str:
 
 # provider -> its name in messages
 NAMES = {
-    "openai": "OpenAI",
-    "anthropic": "Anthropic",
-    "groq": "Groq",
-    "openrouter": "OpenRouter",
-    "deepseek": "DeepSeek",
-    "mistral": "Mistral",
-    "xai": "xAI",
-    "gemini": "Gemini",
-    "cerebras": "Cerebras",
-    "together": "Together",
-    "fireworks": "Fireworks",
-    "cohere": "Cohere",
-    "huggingface": "Hugging Face",
-    "perplexity": "Perplexity",
-    "moonshot": "Moonshot",
+    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
+    "deepseek": "DeepSeek", "mistral": "Mistral", "xai": "xAI", "gemini": "Gemini",
+    "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
+    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot",
     "ollama": "Ollama",
-}
+}  # fmt: skip
 # provider whose label often stands for another server -> the domain of its own servers
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
 # HTTP status -> what the server did, in words that follow its name

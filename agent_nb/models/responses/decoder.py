@@ -25,17 +25,9 @@ PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
 # endings of the names of events that only report progress: such an unknown event is not kept
 _PROGRESS_ENDINGS = (
-    ".in_progress",
-    ".searching",
-    ".completed",
-    ".generating",
-    ".interpreting",
-    ".queued",
-    ".failed",
-    ".partial_image",
-    ".done",
-    ".added",
-)
+    ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
+    ".failed", ".partial_image", ".done", ".added",
+)  # fmt: skip
 
 
 class ResponsesDecoder(EventDecoder):
