@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ...wire import lenient_loads
 from ..parts import Call, CallDelta
 
@@ -50,17 +52,14 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
     return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
 
 
-class _Slot:
+class _Slot(msgspec.Struct, eq=False):
     """A call in progress; `done` is set when the call is returned."""
 
-    __slots__ = ("done", "id", "index", "name", "pieces")
-
-    def __init__(self, index: int, call_id: str) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = ""
-        self.pieces: list[str] = []
-        self.done = False
+    index: int
+    id: str
+    name: str = ""
+    pieces: list[str] = []
+    done: bool = False
 
     @property
     def raw(self) -> str:
