@@ -4,11 +4,12 @@ Read `exchange` first: one request and its answer. `packed` is how a record hold
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
 library and its provider, `headers` says which headers pass it, `live_exchange` is an exchange as it
-goes, and `matching` finds the recorded answer to a request. Which cell a call belongs to is known
-to `notebook.cell.taping`. `taped_url` has the one name that notebooks import: `from agent_nb import
-tape`; `host_watch` sees calls that pass the tape by.
+goes, and `matching` finds the recorded answer to a request, with the masks of `claude_code` for the
+program of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
+has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees calls that
+pass the tape by.
 
-Order: exchange, headers, providers, references
+Order: claude_code, exchange, headers, providers, references
 < columns, conversations, live_exchange, matching, spending
 < host_watch, packed, redaction, relay, run_log
 < call_journal, taped_url

@@ -2,9 +2,9 @@
 
 Rules
 - A request matches by provider, method, path, query and body. What differs by chance is masked on
-  both sides: temporary folders, addresses of objects, files of cells, sessions of agent programs,
-  the date where a text names it as today's, and what the project's `normalize` says. A server on
-  this machine has another port each time it is started.
+  both sides: temporary folders, addresses of objects, files of cells, the date where a text names
+  it as today's, what Claude Code says of its surroundings (`claude_code`), and what the project's
+  `normalize` says. A server on this machine has another port each time it is started.
 - What executions of the cell that asks used comes first, then what those of others did; in each
   group the newest execution that used such a record, in its order. Where it is unknown what
   executions used, they are those that made the records. The order of the records breaks ties.
@@ -24,22 +24,23 @@ import msgspec
 
 from ..agent import Rule
 from ..wire import encode_canonical
+from .claude_code import list_masks, read_version
 from .exchange import RETRIED, Exchange, Request
 
 _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
 )
+_START = r"(?:\b|(?<=\\[nrt]))"  # of a word; in JSON a letter stands before the first one of a line
 MASKS: tuple[tuple[str, str], ...] = (
     # the lookbehind: in a picture's base64 each character would begin another attempt
     (r"(?<![\w./\\:-])[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
     (r"(?:/private)?(?:/var/folders/\w+/\w+/T|/tmp)/[\w.-]+", "…tmp"),
     (r"\\AppData\\Local\\Temp\\[\w.-]+", "…tmp"),
-    (r"\b0x[0-9a-fA-F]{6,}\b", "0x…"),
+    (rf"{_START}0x[0-9a-fA-F]{{6,}}\b", "0x…"),
     (
-        rf"(?i:\b(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
+        rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
         "today …",
     ),
-    (r"user_[0-9a-f]{64}_account_[\w-]*_session_[\w-]+", "…session"),
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
 _LONGEST = 100  # characters of a value in a description of a difference
@@ -89,7 +90,8 @@ class TapeIndex:
 
     def key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
-        return self._mask(encode_canonical([*_head(request), request.body.value]))
+        text = encode_canonical([*_head(request), request.body.value])
+        return _mask(text, self._list_masks(request))
 
     def find(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
@@ -140,49 +142,64 @@ class TapeIndex:
             return (
                 f"{' '.join(_head(request)).strip()} is not recorded, only {', '.join(known[:5])}"
             )
-        wanted = self._mask(encode_canonical(request.body.value))[-_COMPARED:]
+        masks = self._list_masks(request)
+        wanted = _mask(encode_canonical(request.body.value), masks)[-_COMPARED:]
         matcher = SequenceMatcher(b=wanted, autojunk=True)
 
         def nearness(recording: Recording) -> tuple[float, bool]:
-            text = self._mask(encode_canonical(recording.exchange.request.body.value))
+            asked = recording.exchange.request
+            text = _mask(encode_canonical(asked.body.value), self._list_masks(asked))
             matcher.set_seq1(text[-_COMPARED:])
             return matcher.quick_ratio(), recording.cell == cell
 
-        nearest = max(same_place, key=nearness)
-        recorded = nearest.exchange.request.body.value
-        path, old, new = next(self._differences(recorded, request.body.value, ""))
-        return f"{path or 'the body'} differs from the recorded request: {old} → {new}"
+        nearest = max(same_place, key=nearness).exchange.request
+        pair = nearest.body.value, request.body.value
+        path, old, new = next(_find_differences(*pair, (self._list_masks(nearest), masks)))
+        one, other = map(read_version, pair)
+        program = f" Claude Code was {one} and is {other}." if one != other else ""
+        return f"{path or 'the body'} differs from the recorded request: {old} → {new}{program}"
 
-    def _differences(self, old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, recorded value, new value) of the fields that differ."""
-        pending = [(old, new, path)]
-        while pending:
-            old, new, path = pending.pop()
-            if self._mask(encode_canonical(old)) == self._mask(encode_canonical(new)):
-                continue
-            if isinstance(old, dict) and isinstance(new, dict):
-                names = [*old, *(n for n in new if n not in old)]
-                pending += [
-                    (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
-                    for n in reversed(names)
-                ]
-            elif isinstance(old, list) and isinstance(new, list):
-                longest = max(len(old), len(new))
-                pending += [
-                    (
-                        old[n] if n < len(old) else _MISSING,
-                        new[n] if n < len(new) else _MISSING,
-                        f"{path}[{n}]",
-                    )
-                    for n in reversed(range(longest))
-                ]
-            else:
-                yield path, *_show_both(old, new)
+    def _list_masks(self, request: Request) -> _Masks:
+        own = [(re.compile(pattern), text) for pattern, text in list_masks(request.body.value)]
+        return [*own, *self._masks]
 
-    def _mask(self, text: str) -> str:
-        for pattern, replacement in self._masks:
-            text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
-        return text
+
+_Masks = list[tuple[re.Pattern[str], str]]
+
+
+def _find_differences(
+    old: Any, new: Any, masks: tuple[_Masks, _Masks]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, recorded value, new value) of the fields that differ, each with its masks."""
+    pending = [(old, new, "")]
+    while pending:
+        old, new, path = pending.pop()
+        if _mask(encode_canonical(old), masks[0]) == _mask(encode_canonical(new), masks[1]):
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = [*old, *(n for n in new if n not in old)]
+            pending += [
+                (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
+                for n in reversed(names)
+            ]
+        elif isinstance(old, list) and isinstance(new, list):
+            longest = max(len(old), len(new))
+            pending += [
+                (
+                    old[n] if n < len(old) else _MISSING,
+                    new[n] if n < len(new) else _MISSING,
+                    f"{path}[{n}]",
+                )
+                for n in reversed(range(longest))
+            ]
+        else:
+            yield path, *_show_both(old, new)
+
+
+def _mask(text: str, masks: _Masks) -> str:
+    for pattern, replacement in masks:
+        text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
+    return text
 
 
 _MISSING = "(missing)"

@@ -3,6 +3,7 @@
 Rules
 - Keys in the request's own headers, query and body are secrets too, wherever they stand; each is
   known by the name of its field, so that a request with another key is the same request.
+- So are the ids of a device and an account that Claude Code sends (`claude_code`).
 - A key that a stream cuts into pieces is found: the texts at one place of its chunks are one text.
 - Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
 """
@@ -17,6 +18,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from ..wire import Redaction, as_dict, redact_text, redact_value
+from .claude_code import list_ids
 from .columns import INDEXES
 from .exchange import Body, Exchange, Request
 
@@ -51,6 +53,7 @@ def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[s
     body = request.body
     fields = as_dict(body.value).items() if body.kind == "json" else ()
     yield from ((f"field {k}", v) for k, v in fields if isinstance(v, str) and _key_field(k))
+    yield from list_ids(body.value)
     if body.kind == "text":
         yield from ((f"field {m[1]}", m[2]) for m in _FORM.finditer(body.value))
 

@@ -37,10 +37,11 @@ import msgspec
 from ..errors import AgentError, ModelError, UsageError
 from ..host import Background
 from ..models import Http, Limiter
+from .claude_code import QUIET
 from .exchange import Body, Refusal, Request, Response
 from .headers import Redirect, join_headers, select_answered, select_sent
 from .live_exchange import Received, Sent
-from .providers import BY_NAME, Provider, make_error
+from .providers import BY_NAME, PROVIDERS, Provider, make_error
 from .spending import Charge, Spending
 
 _LARGEST_REQUEST = 1 << 28  # bytes of a request's body
@@ -109,6 +110,10 @@ class Relay:
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
         return f"{self.base}/{provider.name}{provider.tail}"
+
+    def list_variables(self) -> dict[str, str]:
+        """Return the variables that point programs here, and keep them from asking others."""
+        return {**{p.variable: self.address(p) for p in PROVIDERS}, **QUIET}
 
     def limit(
         self, rpm: float | None, concurrency: float | None, budget: float | None = None

@@ -45,7 +45,7 @@ class Provider:
             self._reply(
                 peer, list(answers.google_chunks(self.words, call=call)), whole, marked=False
             )
-        elif peer.path.endswith("/messages"):
+        elif peer.path.partition("?")[0].endswith("/messages"):
             self._reply(
                 peer,
                 list(answers.message_events(self.words, call=call)),
