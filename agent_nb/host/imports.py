@@ -64,10 +64,8 @@ class Guard:
         """Return the places for the current `sys.path` and working folder."""
         state = ([entry for entry in sys.path if isinstance(entry, str)], _folder())
         if state != self._state:
-            self._places, self._state = (
-                Places(state[0], [f for f in {self._start, state[1]} if f]),
-                state,
-            )
+            self._places = Places(state[0], [f for f in {self._start, state[1]} if f])
+            self._state = state
         return self._places
 
     def find_spec(

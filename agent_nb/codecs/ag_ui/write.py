@@ -81,11 +81,8 @@ class AgUiWriter(BlockWriter):
         return []
 
     def _envelope(self, obj: Obj, event: Event) -> Obj:
-        span = (
-            {"subagentRunId": event.span}
-            if event.span and event.span in self._agents and "subagentRunId" not in obj
-            else {}
-        )
+        is_agents = event.span and event.span in self._agents and "subagentRunId" not in obj
+        span = {"subagentRunId": event.span} if is_agents else {}
         return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
 
     def _run_ids(self, event: Event) -> Obj:
@@ -131,11 +128,8 @@ class AgUiWriter(BlockWriter):
         ids = {"toolCallId": event.call_id}
         # arguments may have been edited since: the model's text is written only if it equals them
         matches = not event.args or parse_json(event.raw_args) == event.args
-        texts = (
-            [text for text, _ in split_block(event)]
-            if event.raw_args and matches
-            else [dumps(event.args)]
-        )
+        as_written = [text for text, _ in split_block(event)] if event.raw_args and matches else []
+        texts = as_written or [dumps(event.args)]
         args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts if text]
         return [
             {"type": TOOL.start, **ids, "toolCallName": event.name},

@@ -135,15 +135,10 @@ class RunWriter:
     def _leave(self, error: str = "") -> list[Obj]:
         """Leave the open node, if any; `error`: why it failed."""
         name, self._node, self._in_request, self._error = self._node, "", False, None
-        return (
-            [
-                self._frame(
-                    {"type": "node_exit", "id": name, "result": {"Err": error} if error else "Ok"}
-                )
-            ]
-            if name
-            else []
-        )
+        if not name:
+            return []
+        result = {"Err": error} if error else "Ok"
+        return [self._frame({"type": "node_exit", "id": name, "result": result})]
 
     def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
         """Enter node `name` for an event; return the frames for that, and the event's node id.

@@ -157,11 +157,9 @@ class RunWriter:
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
             return []
-        return (
-            []
-            if self._live.take(event)
-            else [self._piece(text, event.span) for text, _ in split_block(event)]
-        )
+        if self._live.take(event):
+            return []
+        return [self._piece(text, event.span) for text, _ in split_block(event)]
 
     def _think(self, event: Think) -> list[Obj]:
         self._thought_count += 1

@@ -87,14 +87,12 @@ class UiMessageWriter(BlockWriter):
         if event.incomplete:
             ids = {"toolCallId": event.call_id, "toolName": event.name}
             return [{"type": "tool-input-error", **ids, "input": event.raw_args, "errorText": CUT}]
+        if not event.chunks:
+            return [DRAW[Call](event)]
         ids = {"toolCallId": event.call_id}
-        start = [{"type": TOOL.start, **ids, "toolName": event.name}] if event.chunks else []
-        texts = (
-            [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
-            if event.chunks
-            else []
-        )
-        return [*start, *texts, DRAW[Call](event)]
+        start = {"type": TOOL.start, **ids, "toolName": event.name}
+        texts = [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
+        return [start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
         if not is_question(self._losses, event, "a chunk"):

@@ -108,11 +108,9 @@ class CallTable:
             self._by_id[call_id] = slot
         slot.add(call_id, name, args)
         # without arguments, only the beginning of a call and its name are worth a delta
-        return (
-            CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
-            if args or new or name
-            else None
-        )
+        if args or new or name:
+            return CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
+        return None
 
     def finish(self) -> list[Call]:
         """Close and return the open calls if all are complete; else close none and return []."""

@@ -213,11 +213,9 @@ def _make_implied_block(delta: str) -> dict[str, Any]:
     """Return a block for a delta that came without a start."""
     if delta in ("thinking_delta", "signature_delta"):
         return {"type": "thinking", "thinking": ""}
-    return (
-        {"type": "text", "text": ""}
-        if delta == "text_delta"
-        else {"type": delta.removesuffix("_delta")}
-    )
+    if delta == "text_delta":
+        return {"type": "text", "text": ""}
+    return {"type": delta.removesuffix("_delta")}
 
 
 def _merge_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:

@@ -143,10 +143,8 @@ class ResponsesDecoder(EventDecoder):
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
-            kind, names = (
-                to_text(item.get("type")),
-                names_of({"output_index": index} if no_items else {}, item),
-            )
+            kind = to_text(item.get("type"))
+            names = names_of({"output_index": index} if no_items else {}, item)
             entry = None if no_items else self._items.end(kind, names, to_text(item.get("name")))
             # the streamed item, else a new one for content that is missing
             if entry is None and (
