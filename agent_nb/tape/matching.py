@@ -3,8 +3,9 @@
 Rules
 - A request matches by provider, method, path, query and body. What differs by chance is masked on
   both sides: temporary folders, addresses of objects, files of cells, the date where a text names
-  it as today's, what Claude Code says of its surroundings (`claude_code`), and what the project's
-  `normalize` says. A server on this machine has another port each time it is started.
+  it as today's, Pydantic's version in the links of its errors, what Claude Code says of its
+  surroundings (`claude_code`), and what the project's `normalize` says. A server on this machine
+  has another port each time it is started.
 - What executions of the cell that asks used comes first, then what those of others did; in each
   group the newest execution that used such a record, in its order. Where it is unknown what
   executions used, they are those that made the records. The order of the records breaks ties.
@@ -41,6 +42,8 @@ MASKS: tuple[tuple[str, str], ...] = (
         rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
         "today …",
     ),
+    # Pydantic's version, in an error that a library sends back to the model
+    (r"https://errors\.pydantic\.dev/[\d.]+/", "https://errors.pydantic.dev/…/"),
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
 _LONGEST = 100  # characters of a value in a description of a difference
