@@ -1,6 +1,6 @@
 """Libraries that call models on a tape: the same objects live and recorded, a changed prompt named.
 
-The newest Instructor allows no newer OpenAI SDK than 3.3, so `AGENT_NB_INSTRUCTOR` names a Python
+The newest Instructor allows no newer OpenAI SDK than 3.3, so `AGENT_NB_TEST_INSTRUCTOR` names a Python
 that has both; `.ci/run` makes one.
 """
 
@@ -19,7 +19,7 @@ from agent_nb.runner.notebook_check import CheckOptions, check_notebook
 
 pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.long, pytest.mark.timeout(300)]
 
-INSTRUCTOR = os.environ.get("AGENT_NB_INSTRUCTOR", "")
+INSTRUCTOR = os.environ.get("AGENT_NB_TEST_INSTRUCTOR", "")
 COMMON = '''
 import json, os
 from pydantic import TypeAdapter
