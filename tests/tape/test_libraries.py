@@ -1,7 +1,7 @@
 """Libraries that call models on a tape: the same objects live and recorded, a changed prompt named.
 
-The newest Instructor allows no newer OpenAI SDK than 3.3, so `AGENT_NB_TEST_INSTRUCTOR` names a Python
-that has both; `.ci/run` makes one.
+The newest Instructor allows no newer OpenAI SDK than 3.3, so `AGENT_NB_TEST_INSTRUCTOR` names a
+Python that has both; `.ci/run` makes one.
 """
 
 import json
