@@ -35,8 +35,9 @@ BESIDE_THE_DOOR = (
 def homes(room):
     """Return what a room offers at run time: name -> the module that defines it."""
     tree = import_graph.parse_file(ROOT / room / "__init__.py")
-    tables = [n.value for n in tree.body if isinstance(n, ast.Assign) and _is_homes(n)]
-    lazy = {n: f"agent_nb.{room}.{home}" for n, home in ast.literal_eval(tables[0]).items()}
+    tables = [n.value for n in tree.body if isinstance(n, ast.Assign) and _is_names(n)]
+    files = ast.literal_eval(tables[0])
+    lazy = {n: f"agent_nb.{room}.{file}" for file, names in files.items() for n in names.split()}
     return {**lazy, **imported_at_once(room)}
 
 
@@ -47,8 +48,8 @@ def imported_at_once(room):
     return {a.name: f"agent_nb.{room}.{n.module}" for n in own for a in n.names}
 
 
-def _is_homes(node):
-    return isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_HOMES"
+def _is_names(node):
+    return isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_NAMES"
 
 
 def declared(room):
@@ -146,7 +147,7 @@ def test_a_door_waits_for_a_file_that_another_thread_loads(tmp_path, monkeypatch
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(sys.modules, "test_doors", sys.modules[__name__])
-    get, _ = open_door("half_loaded", {"name": "slow"})
+    get, _ = open_door("half_loaded", {"slow": "name"})
     with ThreadPoolExecutor(2) as pool:
         loading = pool.submit(importlib.import_module, "half_loaded.slow")
         assert BEGUN.wait(60)

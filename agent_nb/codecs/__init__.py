@@ -37,21 +37,15 @@ if TYPE_CHECKING:
     from .sources import name_source as name_source
     from .sources import read_chunks as read_chunks
 
-_HOMES = {
-    "Codec": "base",
-    "ForeignStream": "foreign_stream",
-    "Framing": "framing",
-    "Item": "framing",
-    "Losses": "losses",
-    "MEDIA": "framing",
-    "classify_source": "sources",
-    "convert_files": "convert",
-    "decode": "convert",
-    "encode": "convert",
-    "named": "detect",
-    "is_live": "sources",
-    "name_source": "sources",
-    "read_chunks": "sources",
+# file of the room -> the names that it defines
+_NAMES = {
+    "base": "Codec",
+    "convert": "convert_files decode encode",
+    "detect": "named",
+    "foreign_stream": "ForeignStream",
+    "framing": "Framing Item MEDIA",
+    "losses": "Losses",
+    "sources": "classify_source is_live name_source read_chunks",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

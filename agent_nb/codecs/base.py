@@ -25,8 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
 from ..errors import UsageError, unknown_name
 from ..wire import dumps, loads
 from .contract import Decoder, Encoder, Options, Reader, Writer
@@ -37,10 +35,9 @@ from .stream_decoder import StreamDecoder
 from .stream_encoder import DETAILS, Capabilities, StreamEncoder
 
 
-class Codec(msgspec.Struct, frozen=True, kw_only=True):
+class Codec(Capabilities, frozen=True, kw_only=True):
     """One format: its reader and writer, and the parts of a run that it can carry."""
 
-    name: str
     title: str
     #: The framing it is written in by default; both framings can be read.
     framing: Framing
@@ -48,25 +45,15 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     writer: Callable[[Losses, Options], Writer]
     #: Returns how likely an object is of this format, from 0 to 1.
     score: Callable[[Item], float]
-    #: Each kind of event that it can write -> the fields that it carries.
-    carries: Mapping[str, frozenset[str]]
-    #: `kind` or `kind.field` that it cannot carry -> the reason.
-    lossy: Mapping[str, str]
     #: Kinds that a run of ours gains when it is written and read back, because the format demands
     #: them: nodes, statuses.
     adds: frozenset[str] = frozenset()
-    #: The envelope fields that it carries.
-    envelope: frozenset[str] = frozenset()
     #: Its variants, which users write as `name:form`; the first is the default.
     forms: tuple[str, ...] = ("",)
-    #: The format has a place for the events of sub-agents.
-    nests: bool = False
     #: Runs of one stream may overlap.
     interleaves: bool = False
     #: The name and id of an SSE frame have a meaning.
     framed: bool = False
-    #: A whole text may follow the pieces of it, and then replaces them.
-    replies: bool = False
     #: Its streams may stop without an end marker: a run with a complete answer then counts as done.
     #: In other formats a run without an end marker is interrupted.
     may_lack_end: bool = False
@@ -79,6 +66,13 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     def media_type(self) -> str:
         """The media type of the format in its own framing."""
         return MEDIA[self.framing]
+
+    def check_form(self, form: str) -> None:
+        """Raise UsageError for an unknown form; "" is the default."""
+        if form and form not in self.forms:
+            raise UsageError(
+                f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}."
+            )
 
     def decoder(self, *, strict: bool = False) -> Decoder:
         """Return a decoder for one stream, in either framing."""
@@ -101,10 +95,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises UsageError on an unknown form or framing.
         """
-        if form and form not in self.forms:
-            raise UsageError(
-                f"{self.name} has no form {form!r}. Its forms: {', '.join(f for f in self.forms if f) or 'one only'}."
-            )
+        self.check_form(form)
         if framing is not None and framing not in MEDIA:
             raise UsageError(unknown_name("framing", framing, MEDIA))
         options = Options(
@@ -113,10 +104,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
         if self.fast:
             return self.fast[1](strict, options)
         losses = Losses(strict=strict)
-        can = Capabilities(
-            self.name, self.carries, self.lossy, self.envelope, self.nests, self.replies
-        )
-        return StreamEncoder(can, self.writer(losses, options), losses, options.framing)
+        return StreamEncoder(self, self.writer(losses, options), losses, options.framing)
 
     def sniff(self, lines: Sequence[str]) -> float:
         """Return how likely `lines` (JSON objects or SSE lines) are of this format: 0 to 1."""

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from ..events import Call, Delta, Event, Respond, Think, encode_chunks
 from .passthrough import Shift, is_same_json, note_difference, shift_note
 from .run_builder import RunBuilder
@@ -24,7 +26,7 @@ E = TypeVar("E", bound=Event)
 _EMPTY: Mapping[str, Any] = {}
 
 
-class OpenBlock:
+class OpenBlock(msgspec.Struct, eq=False):
     """A block in progress.
 
     `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
@@ -32,50 +34,21 @@ class OpenBlock:
     it.
     """
 
-    __slots__ = (
-        "base",
-        "first",
-        "frame",
-        "id",
-        "key",
-        "lengths",
-        "lines",
-        "name",
-        "note",
-        "of",
-        "since",
-        "texts",
-        "ts",
-        "turn",
-        "where",
-    )
-
-    def __init__(
-        self,
-        of: str,
-        key: str,
-        block_id: str,
-        turn: int,
-        where: Mapping[str, Any],
-        *,
-        name: str = "",
-        frame: Mapping[str, Any] = _EMPTY,
-    ) -> None:
-        self.of = of
-        self.key = key
-        self.id = block_id
-        self.turn = turn
-        self.where = where
-        self.name = name
-        self.frame = dict(frame)
-        self.texts: list[str] = []
-        self.lengths: list[tuple[int, int]] = []  # (characters, milliseconds before) of each delta
-        self.note: dict[str, Any] = {}  # the note of the first line
-        self.lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
-        self.base = self.note  # the newest stored note, from which the next ones follow
-        self.first = 0  # the line number of `base`
-        self.since = 0  # milliseconds since the line of `base`
-        self.ts = 0.0  # the newest time, epoch seconds
+    of: str
+    key: str
+    id: str
+    turn: int
+    where: Mapping[str, Any]
+    name: str
+    frame: dict[str, Any]
+    texts: list[str] = []
+    lengths: list[tuple[int, int]] = []  # (characters, milliseconds before) of each delta
+    note: dict[str, Any] = {}  # the note of the first line
+    lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
+    base: dict[str, Any] = {}  # the newest stored note, from which the next ones follow
+    first: int = 0  # the line number of `base`
+    since: int = 0  # milliseconds since the line of `base`
+    ts: float = 0.0  # the newest time, epoch seconds
 
     @property
     def text(self) -> str:
@@ -265,7 +238,7 @@ class Blocks:
         self._run.begin_model_output()
         self._count += 1
         number = f"{self._prefix}{self._run.codec}-{self._count}"
-        return OpenBlock(of, key, number, self._run.turn, where, name=name, frame=frame)
+        return OpenBlock(of, key, number, self._run.turn, where, name, dict(frame))
 
     def _delta(self, block: OpenBlock, note: dict[str, Any], ts: float, text: str = "") -> Delta:
         return Delta(

@@ -101,13 +101,6 @@ class CallMatcher:
         """Return the oldest open call of any tool, or ""."""
         return next(iter(self._names), "")
 
-    def take_oldest(self) -> str:
-        """Return the oldest open call of any tool, or "", and forget it."""
-        call_id = self.oldest()
-        if call_id:
-            self._end(call_id)
-        return call_id
-
     def tool_of(self, call_id: str) -> str:
         """Return the tool of an open call, "" if it is not open."""
         return self._names.get(self.own_id(call_id), "")

@@ -149,11 +149,9 @@ class CanonicalEncoder:
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the object of one event; nothing is ever held back."""
-        return (
-            [Item(loads(encode_event(event)), id=str(event.seq) if event.seq else None)]
-            if event is not None
-            else []
-        )
+        if event is not None:
+            return [Item(loads(encode_event(event)), id=str(event.seq) if event.seq else None)]
+        return []
 
     def close(self) -> list[str]:
         """Return nothing: nothing is held back."""

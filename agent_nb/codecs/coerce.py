@@ -183,20 +183,13 @@ def suggest_adapter(kind: type | None) -> str:
 
 def _draw_frame(text: str, event: Any, number: Any) -> bytes:
     """Return an SSE event as a frame; a name or an id that no frame can hold is left out."""
-    head = (
-        f"id: {number}\n"
-        if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number)
-        else ""
-    )
-    kind = (
-        f"event: {event}\n"
-        if isinstance(event, str)
-        and event not in ("", "message")
-        and not re.search(r"[\r\n]", event)
-        else ""
-    )
-    data = "".join(f"data: {line}\n" for line in text.split("\n"))
-    return f"{head}{kind}{data}\n".encode("utf-8", "replace")
+    frame = ""
+    if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number):
+        frame += f"id: {number}\n"
+    if isinstance(event, str) and event not in ("", "message") and not re.search(r"[\r\n]", event):
+        frame += f"event: {event}\n"
+    frame += "".join(f"data: {line}\n" for line in text.split("\n"))
+    return f"{frame}\n".encode("utf-8", "replace")
 
 
 def _to_object(item: Any) -> Any:

@@ -226,14 +226,5 @@ def _open_input(name: str) -> Any:
 def _open_output(name: str, standard: Any) -> Any:
     if name != "-":
         return Path(name).open("w", encoding="utf-8", newline="")
-    return standard if standard is not None else _Stdout()
-
-
-class _Stdout:
-    """Standard output in a `with`: flushed, never closed."""
-
-    def __enter__(self) -> IO[str]:
-        return sys.stdout
-
-    def __exit__(self, *_: object) -> None:
-        sys.stdout.flush()
+    # never closed here; `convert` flushes it
+    return standard if standard is not None else nullcontext(sys.stdout)

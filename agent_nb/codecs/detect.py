@@ -27,10 +27,7 @@ def named(name: str) -> tuple[Codec, str]:
     """Return (codec, form) for a name `codec` or `codec:form`. Raises UsageError if unknown."""
     base, _, form = name.partition(":")
     codec: Codec = load_plugin("codecs", base)
-    if form and form not in codec.forms:
-        raise UsageError(
-            f"{base} has no form {form!r}. Its forms: {', '.join(f for f in codec.forms if f) or 'one only'}."
-        )
+    codec.check_form(form)
     return codec, form
 
 

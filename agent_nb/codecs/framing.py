@@ -137,7 +137,7 @@ class _Lines(_Parser):
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
-        self._lines: LineDecoder[bytes] = LineDecoder(self._count_fault)
+        self._lines = LineDecoder(self._count_fault)
 
     def feed(self, data: bytes) -> list[Item]:
         return self._parse_items(

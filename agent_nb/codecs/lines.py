@@ -6,22 +6,20 @@ others, which may occur unescaped in JSON.
 Rules
 - A line is returned without its LF; a CR before it stays. Empty lines are returned too.
 - Bytes are decoded as UTF-8 line by line, errors become U+FFFD: a chunk may end inside a character.
-- A line larger than `limit` (bytes or characters) is skipped up to its LF, however it is chunked.
-- Linear time in any chunking. One stream is either bytes or text.
+- A line larger than `limit` bytes is skipped up to its LF, however it is chunked.
+- Linear time in any chunking.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
 
 from ..errors import WireError
 
-LINE_LIMIT = 64 * 1024 * 1024  # bytes or characters
-Data = TypeVar("Data", bytes, str)
+LINE_LIMIT = 64 * 1024 * 1024  # bytes
 
 
-class LineDecoder(Generic[Data]):
+class LineDecoder:
     """Splits one stream into lines.
 
     `on_fault` gets a WireError for each line above `limit`; if it raises that error, the rest of
@@ -31,13 +29,13 @@ class LineDecoder(Generic[Data]):
     def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:
         self._on_fault = on_fault
         self._limit = limit
-        self._pieces: list[Data] = []  # the pieces of the incomplete line
+        self._pieces: list[bytes] = []  # the pieces of the incomplete line
         self._size = 0
         self._skipping = False  # the incomplete line is too large and was reported
 
-    def feed(self, data: Data) -> list[str]:
+    def feed(self, data: bytes) -> list[str]:
         """Return the lines that `data` completes."""
-        lines, beginning_of_line = _split(data)
+        *lines, beginning_of_line = data.split(b"\n")
         complete: list[str] = []
         for line in lines:
             complete_line = self._end_line(line)
@@ -47,7 +45,7 @@ class LineDecoder(Generic[Data]):
             self._pieces.append(beginning_of_line)
             self._size += len(beginning_of_line)
             if self._size > self._limit:
-                beginning, size = _join(self._pieces), self._size
+                beginning, size = b"".join(self._pieces), self._size
                 self._pieces, self._size, self._skipping = [], 0, True
                 self._fits(beginning, size)
         return complete
@@ -55,17 +53,15 @@ class LineDecoder(Generic[Data]):
     def close(self) -> list[str]:
         """End the stream and return the last line if it had no line break."""
         pieces, self._pieces, self._size, self._skipping = self._pieces, [], 0, False
-        return [_text(_join(pieces))] if pieces else []
+        return [_text(b"".join(pieces))] if pieces else []
 
-    def _end_line(self, end: Data) -> Data | None:
+    def _end_line(self, end: bytes) -> bytes | None:
         """Return the line that `end` completes, None if it is being skipped."""
-        pieces: list[Data] = self._pieces
-        skipped = self._skipping
+        pieces, skipped = self._pieces, self._skipping
         self._pieces, self._size, self._skipping = [], 0, False
-        complete_line: Data = _join([*pieces, end]) if pieces else end
-        return None if skipped else complete_line
+        return None if skipped else b"".join([*pieces, end])
 
-    def _fits(self, line: Data, size: int) -> bool:
+    def _fits(self, line: bytes, size: int) -> bool:
         """Return whether a line is within the limit; report one that is not."""
         if size <= self._limit:
             return True
@@ -78,15 +74,5 @@ class LineDecoder(Generic[Data]):
         return False
 
 
-def _split(data: Data) -> tuple[list[Data], Data]:
-    """Return the complete lines of `data`, without their breaks, and the rest."""
-    lines: list[Data] = data.split(b"\n") if isinstance(data, bytes) else data.split("\n")
-    return lines, lines.pop()
-
-
-def _join(pieces: list[Any]) -> Any:
-    return type(pieces[0])().join(pieces)
-
-
-def _text(line: Data) -> str:
-    return line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")

@@ -16,49 +16,14 @@ from typing import Any
 
 from ..events import PRINTED, Event
 
-#: The keys of a note.
-NOTE_KEYS = frozenset(
-    {
-        "fields",
-        "absent",
-        "lines",
-        "derived",
-        "guess",
-        "batch",
-        "form",
-        "held",
-        "implicit",
-        "start",
-        "end",
-        "chunks",
-        "block",
-        "call",
-        "complete",
-        "rest",
-    }
-)
+_LINE_NOTES = {"fields", "absent", "lines", "start", "end", "chunks", "block", "call", "complete"}
+_READING_NOTES = {"derived", "guess", "batch", "form", "held", "implicit", "rest"}
+#: The keys of a note: how the lines of an event differ from ours, and how they were read.
+NOTE_KEYS = frozenset(_LINE_NOTES | _READING_NOTES)
+_RUN_IDS = {"session_id", "contextId", "taskId", "run_id", "runId", "threadId"}
+_LINE_IDS = {"node_id", "event_id", "id", "messageId", "seq", "index", "path"}
 #: Foreign ids, numbers, times and names whose values our own fields carry.
-KNOWN_FIELDS = frozenset(
-    {
-        "session_id",
-        "node_id",
-        "event_id",
-        "timestamp",
-        "contextId",
-        "taskId",
-        "id",
-        "run_id",
-        "runId",
-        "threadId",
-        "messageId",
-        "seq",
-        "at",
-        "index",
-        "path",
-        "kind",
-        "type",
-    }
-)
+KNOWN_FIELDS = frozenset(_RUN_IDS | _LINE_IDS | {"timestamp", "at", "kind", "type"})
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
 #: Kind of event -> foreign fields known in it alone: ids, and what other events of the run hold
 #: (the user's message, the arguments of the call, the answer).

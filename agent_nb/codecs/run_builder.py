@@ -24,6 +24,12 @@ from .passthrough import note_difference
 E = TypeVar("E", bound=Event)
 H = TypeVar("H")
 Obj = dict[str, Any]
+#: Type of a line -> the method of a reader that returns its events.
+LineHandlers = dict[str, Callable[[Any, Obj], list[Event]]]
+#: Kind of event -> the method of a writer that returns its lines.
+EventHandlers = dict[type[Event], Callable[[Any, Any], list[Obj]]]
+#: Kind of event -> the function that draws its line.
+Drawings = dict[type[Event], Callable[[Any], Obj]]
 _BY_MODEL = (Think, Respond, Call)  # events that the model writes
 
 

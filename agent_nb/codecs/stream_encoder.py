@@ -36,15 +36,20 @@ _NESTED = (
 _FOREIGN = "unknown fields of another format"
 
 
-class Capabilities(msgspec.Struct, frozen=True):
-    """What a format can carry; the fields are those of `base.Codec`."""
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a run that a format can carry; `base.Codec` extends it."""
 
     name: str
+    #: Each kind of event that it can write -> the fields that it carries.
     carries: Mapping[str, frozenset[str]]
+    #: `kind` or `kind.field` that it cannot carry -> the reason.
     lossy: Mapping[str, str]
-    envelope: frozenset[str]
-    nests: bool
-    replies: bool
+    #: The envelope fields that it carries.
+    envelope: frozenset[str] = frozenset()
+    #: The format has a place for the events of sub-agents.
+    nests: bool = False
+    #: A whole text may follow the pieces of it, and then replaces them.
+    replies: bool = False
 
 
 class StreamEncoder:

@@ -46,11 +46,9 @@ def format_iso(seconds: float) -> str:
 def shift_iso(value: Any, _lines: int, ms: int) -> Any:
     """Shift an ISO time by `ms` milliseconds; leave texts that `format_iso` would not write."""
     at = read_epoch(value)
-    return (
-        format_iso(at + ms / 1000)
-        if at and isinstance(value, str) and format_iso(at) == value
-        else value
-    )
+    if at and isinstance(value, str) and format_iso(at) == value:
+        return format_iso(at + ms / 1000)
+    return value
 
 
 def shift_time(value: Any, lines: int, ms: int) -> Any:

@@ -77,11 +77,9 @@ def imported_line(
 ) -> list[dict[str, Any]]:
     """Return the original line of an imported event; [] if it had none."""
     to_line = draw.get(type(event))
-    return (
-        [restore_object(to_line(event), note)]
-        if to_line is not None and not note.get("derived")
-        else []
-    )
+    if to_line is not None and not note.get("derived"):
+        return [restore_object(to_line(event), note)]
+    return []
 
 
 def restore_block(

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from .base import Typed as Typed
     from .call_assembly import CallAssembler as CallAssembler
 
-_HOMES = {
-    "CallAssembler": "call_assembly",
-    "Dialect": "base",
-    "Parser": "base",
-    "Typed": "base",
+# file of the room -> the names that it defines
+_NAMES = {
+    "base": "Dialect Parser Typed",
+    "call_assembly": "CallAssembler",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

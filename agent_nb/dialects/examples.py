@@ -26,39 +26,14 @@ _DEPTH = 4  # levels of nested values; a schema may contain itself
 
 # parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
-    "path": "docs",
-    "folder": "docs",
-    "directory": "docs",
-    "dir": "docs",
-    "file": "notes.txt",
-    "filename": "notes.txt",
-    "expression": "3 * 4",
-    "code": "print(6 * 7)",
-    "command": "ls",
-    "query": "solar power",
-    "question": "solar power",
-    "q": "solar power",
-    "url": "https://example.org",
-    "city": "Paris",
-    "location": "Paris",
-    "place": "Paris",
-    "name": "Ada",
-    "text": "hello",
-    "content": "hello",
-    "message": "hello",
-    "language": "French",
-    "pattern": "total",
-    "date": "2025-01-31",
-    "a": 3,
-    "b": 4,
-    "x": 3,
-    "y": 4,
-    "n": 3,
-    "count": 3,
-    "limit": 3,
-    "steps": 3,
-    "seconds": 2,
-}
+    "path": "docs", "folder": "docs", "directory": "docs", "dir": "docs", "file": "notes.txt",
+    "filename": "notes.txt", "expression": "3 * 4", "code": "print(6 * 7)", "command": "ls",
+    "query": "solar power", "question": "solar power", "q": "solar power",
+    "url": "https://example.org", "city": "Paris", "location": "Paris", "place": "Paris",
+    "name": "Ada", "text": "hello", "content": "hello", "message": "hello", "language": "French",
+    "pattern": "total", "date": "2025-01-31", "a": 3, "b": 4, "x": 3, "y": 4, "n": 3, "count": 3,
+    "limit": 3, "steps": 3, "seconds": 2,
+}  # fmt: skip
 
 # name of a call's first argument -> a plausible result of the tool, and the answer to the user
 OUTCOMES: dict[str, tuple[str, str]] = {

@@ -74,38 +74,17 @@ def _rules_for_text(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -
 # bounds where a schema has none
 SHORT_TEXT, LONG_TEXT = 120, 1000  # characters
 # parameters whose texts may be long
-LONG_NAMES = frozenset(
-    {
-        "code",
-        "content",
-        "contents",
-        "text",
-        "body",
-        "source",
-        "script",
-        "prompt",
-        "message",
-        "data",
-        "sql",
-        "patch",
-    }
-)
+LONG_NAMES = frozenset({
+    "code", "content", "contents", "text", "body", "source", "script", "prompt", "message", "data",
+    "sql", "patch",
+})  # fmt: skip
 LARGEST_NUMBER = 10**12
 MOST_ITEMS = 12
 
 _KEPT_KEYWORDS = (
-    "type",
-    "enum",
-    "const",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-)
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "minLength", "maxLength", "minItems", "maxItems",
+)  # fmt: skip
 # syntax that the engine's regular expressions lack: one such pattern makes it drop the grammar
 _UNSUPPORTED = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
 _FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})

@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from ..models import Close, Part, Text, Thought
+from ..models import Close, Fault, Part, Text, Thought
 from .base import Parser
 from .fences import Fences
 from .scanner import Markers, find_marker_start
@@ -33,6 +33,8 @@ Mode = Callable[[], None]
 Handler = Callable[["re.Match[str]"], None]
 # white space, and marks that no reader sees: a byte order mark, zero-width spaces and joiners
 _invisible = re.compile("[\\s\ufeff\u200b-\u200d\u2060]*").match
+_white_space = re.compile(r"\s*").match
+SHOWN = 64 * 1024  # characters that a fault quotes of an oversized block or a forged line
 
 
 class ThoughtTags(msgspec.Struct, frozen=True):
@@ -239,6 +241,22 @@ class MarkerParser:
             end += 1  # a lone "<" is more likely text than half a marker
         self._emit(buf[self._pos : end])
         self._pos = end
+
+    def _stop(self, match: re.Match[str], part: Part) -> None:
+        """End the turn with `part`, after its marker."""
+        self._close_block()
+        self._out.append(part)
+        self._pos = match.end()
+        self.stopped = True
+
+    def _give_up(self, block: str, largest: int, raw: str) -> None:
+        """Report a block of more than `largest` characters, and stop reading the turn."""
+        message = f"A {block} is larger than {largest} characters; the turn was given up there."
+        self._out.append(Fault("limit", message, raw[:SHOWN], self._block_offset))
+        self.stopped = True
+
+    def _skip_white_space(self) -> None:
+        self._pos = _white_space(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
 
     def _emit_marker(self, match: re.Match[str]) -> None:
         """Emit what looks like a marker as text."""

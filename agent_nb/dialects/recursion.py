@@ -94,10 +94,8 @@ class _Unrolled:
             schema["items"], schema["maxItems"] = {"type": "null"}, 0
         elif items != schema["items"]:
             limit = max(MOST_ITEMS, int(schema.get("minItems", 0)))
-            schema["items"], schema["maxItems"] = (
-                items,
-                min(limit, int(schema.get("maxItems", limit))),
-            )
+            schema["items"] = items
+            schema["maxItems"] = min(limit, int(schema.get("maxItems", limit)))
         # a list that must be empty is possible only if the schema demands no items
         return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
 

@@ -87,11 +87,9 @@ def _describe_tool(tool: ToolSpec) -> str:
 def properties_of(tool: ToolSpec) -> dict[str, dict[str, Any]]:
     """Return the schemas of a tool's parameters by name."""
     properties = tool.parameters.get("properties", {})
-    return (
-        {n: s if isinstance(s, dict) else {} for n, s in properties.items()}
-        if isinstance(properties, dict)
-        else {}
-    )
+    if isinstance(properties, dict):
+        return {n: s if isinstance(s, dict) else {} for n, s in properties.items()}
+    return {}
 
 
 def _default(schema: Mapping[str, Any]) -> str:
@@ -128,11 +126,9 @@ def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
     kind = schema.get("type", "any")
     if kind == "array":
         items = schema.get("items")
-        return (
-            f"array of {type_name(items, root, depth + 1)}"
-            if isinstance(items, dict) and items
-            else "array"
-        )
+        if isinstance(items, dict) and items:
+            return f"array of {type_name(items, root, depth + 1)}"
+        return "array"
     if kind == "object" and isinstance(schema.get("properties"), dict):
         required = schema.get("required", ())
         fields = (

@@ -22,11 +22,10 @@ import re
 from ..models import End, Execute, Fault, Text, Thought
 from .call_assembly import cut_calls
 from .calls import Scan, read_call, within_depth
-from .markers import NO_TAGS, MarkerParser, ThoughtTags
+from .markers import NO_TAGS, SHOWN, MarkerParser, ThoughtTags
 
 LARGEST = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
-FORGED = 64 * 1024  # characters that a fault quotes of a forged line or of an oversized call
 
 # texts that are held back while they may still become a marker
 _MARKERS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
@@ -47,7 +46,6 @@ def _pattern(boundary: str) -> str:
 # while more text may come, §END needs its next character; at the end of the stream it does not
 _PATTERN = _pattern(r"(?=\W)")
 _FINAL_PATTERN = _pattern(r"(?!\w)")
-_blank_at = re.compile(r"\s*").match
 _find_bracket = re.compile(r"[\[\]§]").search
 
 
@@ -84,7 +82,7 @@ class SectionParser(MarkerParser):
 
     def _skip_blank(self) -> None:
         """Mode: white space that belongs to the marker before it."""
-        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        self._skip_white_space()
         if self._pos < len(self._buf):
             self._mode = self._read_text
 
@@ -94,20 +92,13 @@ class SectionParser(MarkerParser):
     def _end(self, match: re.Match[str]) -> None:
         self._stop(match, End())
 
-    def _stop(self, match: re.Match[str], part: Execute | End) -> None:
-        """End the turn with `part`, after its marker."""
-        self._close_block()
-        self._out.append(part)
-        self._pos = match.end()
-        self.stopped = True
-
     def _call(self, match: re.Match[str]) -> None:
         self._begin_section(match, Text)
         self._mode = self._read_call_start
 
     def _read_call_start(self) -> None:
         """Mode: after §CALL:, where an object must begin."""
-        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]
+        self._skip_white_space()
         if self._pos == len(self._buf):
             return
         self._mode = self._read_text
@@ -208,8 +199,8 @@ class SectionParser(MarkerParser):
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
         markers = self._final_markers if self._final else self._markers
-        # the line began `_kept_size` characters before `_kept_from`; it has at most FORGED
-        last = self._kept_from - self._kept_size + FORGED
+        # the line began `_kept_size` characters before `_kept_from`; it has at most SHOWN
+        last = self._kept_from - self._kept_size + SHOWN
         while match := _find_bracket(buf, pos, last):
             pos = match.end()
             if match[0] == "§":
@@ -236,14 +227,4 @@ class SectionParser(MarkerParser):
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _too_large(self) -> None:
-        """Report a call beyond the limit, and stop reading the turn."""
-        message = f"A call is larger than {LARGEST} characters; the turn was given up there."
-        self._out.append(
-            Fault(
-                "limit",
-                message,
-                self._take_kept(self._pos, self._read_text)[:FORGED],
-                self._block_offset,
-            )
-        )
-        self.stopped = True
+        self._give_up("call", LARGEST, self._take_kept(self._pos, self._read_text))

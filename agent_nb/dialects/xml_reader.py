@@ -29,24 +29,16 @@ from .scanner import find_marker_start
 
 MENTION = 4096  # characters of prose after which an opening tag is only a mention
 LARGEST = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
-KEPT = 64 * 1024  # characters that the fault of such a block shows
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 
 # complete markers; the name of the outer group is the key of its handler
 _PATTERN = (
     r"(?P<think><think>)|<(?P<block>execute|results)>|(?P<end><end ?/?>)|(?P<respond></?respond>)"
 )
-_MARKERS = (  # texts that are held back while they may still become a marker
-    "<think>",
-    "<execute>",
-    "<results>",
-    "<end>",
-    "<end/>",
-    "<end />",
-    "<respond>",
-    "</respond>",
-)
-_blank_at = re.compile(r"\s*").match
+# texts that are held back while they may still become a marker
+_MARKERS = (
+    "<think>", "<execute>", "<results>", "<end>", "<end/>", "<end />", "<respond>", "</respond>",
+)  # fmt: skip
 
 
 class XmlParser(MarkerParser):
@@ -70,10 +62,7 @@ class XmlParser(MarkerParser):
         self._begin_thought(match.end(), "</think>")
 
     def _end(self, match: re.Match[str]) -> None:
-        self._close_block()
-        self._out.append(End())
-        self._pos = match.end()
-        self.stopped = True
+        self._stop(match, End())
 
     def _respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
@@ -94,7 +83,7 @@ class XmlParser(MarkerParser):
 
     def _read_block_start(self) -> None:
         """Mode: the start of a block, which is JSON, JSON in a code fence, or prose."""
-        self._pos = _blank_at(self._buf, self._pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        self._skip_white_space()
         first = self._buf[self._pos : self._pos + 3]
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
             return  # more text decides
@@ -140,13 +129,9 @@ class XmlParser(MarkerParser):
         block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
         last = block_start + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
-        stop = (
-            end
-            if end >= 0
-            else len(buf)
-            if self._final
-            else find_marker_start(buf, self._pos, self._closing)
-        )
+        stop = end
+        if end < 0:
+            stop = len(buf) if self._final else find_marker_start(buf, self._pos, self._closing)
         if self._mention and (self._kept_length(stop) > MENTION or (end < 0 and self._final)):
             self._end_mention()
         elif end >= 0:
@@ -224,7 +209,5 @@ class XmlParser(MarkerParser):
     def _report_too_large(self) -> None:
         """Report a block beyond the limit, and stop reading the turn."""
         self._close_block()
-        raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"[:KEPT]
-        message = f"A <{self._kind}> block is larger than {LARGEST} characters; the turn was given up there."
-        self._out.append(Fault("limit", message, raw, self._block_offset))
-        self.stopped = True
+        raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"
+        self._give_up(f"<{self._kind}> block", LARGEST, raw)

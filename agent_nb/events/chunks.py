@@ -19,10 +19,8 @@ from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
-_MORE, _BYTE_MORE = (
-    1 << _BITS,
-    1 << _BYTE_BITS,
-)  # set in a digit, or byte, that is not the last one of its number
+# set in a digit, or byte, that is not the last one of its number
+_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
 PACKED = "~"  # begins a packed string; not a digit
 LARGEST = 1 << 26  # bytes that a packed string may expand to
 _LONGEST = 64  # bits that a number may have

@@ -1,14 +1,18 @@
 """Every column of the table of events, in the order in which a frame shows them.
 
+Why apart from `columns`: each type of event has its own attributes, so a column needs a getter for
+each type.
+
 Rule: a getter sees one event; `frame` computes the columns that need more (`derived`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import types as e
-from .column_type import Column, Getter
+from .column_type import Column, Getter, Kind
 from .text import content_text
 
 
@@ -18,57 +22,51 @@ def _result_payload(event: e.Result) -> Any:
     return displayed if isinstance(event.content, str) else event.content
 
 
-def _node_text(event: e.Node) -> str:
-    """Return the result of a node, or its phase (enter, exit) while it has none."""
-    return event.result or event.phase
+def _column(name: str, kind: Kind, doc: str, of: str | Mapping[type, Getter] = "") -> Column:
+    """Return a column of the table of events.
+
+    `of`: a getter for each type of event, or the attribute that every event has. "": the column is
+    derived.
+    """
+    getters: Mapping[type, Getter] = {e.Event: of} if isinstance(of, str) else of
+    return Column(name, kind, getters if of else {}, derived=not of, doc=doc)
 
 
-def _usage_getter(field: str) -> dict[type, Getter]:
+def _usage(field: str) -> dict[type, Getter]:
     """Return a getter of one field of a turn's usage: tokens, cost or time."""
     return {e.Metric: lambda event: getattr(event.step, field)}
 
 
-ANY = e.Event  # the base class: its getter serves events of every type
-_DURATION: dict[type, Getter] = {e.Result: "duration", e.Metric: lambda x: x.step.duration}
+_BLOCKS = (e.Think, e.Call, e.Respond)  # what the model writes
+_ABOUT_CALLS = (e.Call, e.Approval, e.Started, e.Progress, e.Result)
+_NAMED = (e.Call, e.Started, e.Result, e.Node, e.Extension)
+_DURATION: dict[type, Getter] = {e.Result: "duration", **_usage("duration")}
 # where a run was recorded; every table has these columns
 PLACES = (
-    Column(
-        "cell", "category", derived=True, doc="The id of the cell that the run was recorded in."
-    ),
-    Column("notebook", "category", derived=True, doc="The file that the run was read from."),
-    Column("run", "category", derived=True, doc="The id of the run."),
+    _column("cell", "category", "The id of the cell that the run was recorded in."),
+    _column("notebook", "category", "The file that the run was read from."),
+    _column("run", "category", "The id of the run."),
 )
 EVENT_COLUMNS: tuple[Column, ...] = (
-    Column("turn", "count", {ANY: "turn"}, doc="The model turn, from 1; 0 before the first."),
-    Column(
-        "type",
-        "category",
-        derived=True,
-        doc="What kind of event it is: user, think, call, result, respond …",
-    ),
-    Column(
+    _column("turn", "count", "The model turn, from 1; 0 before the first.", "turn"),
+    _column("type", "category", "What kind of event it is: user, think, call, result, respond …"),
+    _column(
         "name",
         "category",
+        "The tool, the span, the code of an error.",
         {
-            e.Call: "name",
-            e.Started: "name",
-            e.Result: "name",
-            e.Node: "name",
-            e.Extension: "name",
-            e.State: "kind",
+            **dict.fromkeys(_NAMED, "name"),
+            **dict.fromkeys((e.State, e.Unknown), "kind"),
             e.Error: "code",
             e.RunStart: "agent",
-            e.Unknown: "kind",
         },
-        doc="The tool, the span, the code of an error.",
     ),
-    Column(
+    _column(
         "text",
         "text",
+        "What was said: prompt, thought, answer, arguments, result, message.",
         {
-            e.User: "content",
-            e.Think: "content",
-            e.Respond: "content",
+            **dict.fromkeys((e.User, e.Think, e.Respond), "content"),
             e.Call: "raw_args",
             e.Result: lambda x: content_text(x.content),
             e.Progress: lambda x: x.text or x.message or None,
@@ -76,144 +74,93 @@ EVENT_COLUMNS: tuple[Column, ...] = (
             e.Interrupt: "detail",
             e.End: lambda x: x.finish_reason or None,
             e.Approval: lambda x: x.reason or None,
-            e.Node: _node_text,
+            e.Node: lambda x: x.result or x.phase,  # enter, exit: a node without a result yet
         },
-        doc="What was said: prompt, thought, answer, arguments, result, message.",
     ),
-    Column("seconds", "float", derived=True, doc="Seconds since the first event of the run."),
-    Column(
+    _column("seconds", "float", "Seconds since the first event of the run."),
+    _column(
         "status",
         "category",
+        "How a call or the run ended; what was decided.",
         {
-            e.Result: "status",
-            e.End: "status",
+            **dict.fromkeys((e.Result, e.End), "status"),
             e.Interrupt: "reason",
             e.Node: "phase",
             e.Approval: lambda x: x.decision or x.stage,
         },
-        doc="How a call or the run ended; what was decided.",
     ),
-    Column(
-        "duration_s", "float", _DURATION, doc="How long a call or a model turn took, in seconds."
+    _column("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
+    _column("fraction", "float", "Progress of a call, from 0 to 1.", {e.Progress: "fraction"}),
+    _column(
+        "tokens_in", "int", "Tokens of the turn's requests, cached ones included.", _usage("input")
     ),
-    Column("fraction", "float", {e.Progress: "fraction"}, doc="Progress of a call, from 0 to 1."),
-    Column(
-        "tokens_in",
-        "int",
-        _usage_getter("input"),
-        doc="Tokens of the turn's requests, cached ones included.",
-    ),
-    Column(
-        "tokens_out",
-        "int",
-        _usage_getter("output"),
-        doc="Tokens that the model wrote in this turn.",
-    ),
-    Column("seq", "count", {ANY: "seq"}, doc="The number of the event in its run, from 1."),
-    Column(
+    _column("tokens_out", "int", "Tokens that the model wrote in this turn.", _usage("output")),
+    _column("seq", "count", "The number of the event in its run, from 1.", "seq"),
+    _column(
         "call_id",
         "text",
-        {
-            e.Call: "call_id",
-            e.Approval: "call_id",
-            e.Started: "call_id",
-            e.Progress: "call_id",
-            e.Result: "call_id",
-            e.Error: lambda x: x.call_id or None,
-        },
-        doc="The id that a call shares with its progress and its result.",
+        "The id that a call shares with its progress and its result.",
+        {**dict.fromkeys(_ABOUT_CALLS, "call_id"), e.Error: lambda x: x.call_id or None},
     ),
-    Column(
-        "span",
-        "category",
-        {ANY: "span"},
-        doc="The span an event belongs to, such as the run of a sub-agent.",
+    _column(
+        "span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"
     ),
     *PLACES,
-    Column("ts", "time", derived=True, doc="When it happened, UTC."),
-    Column("dt", "duration", derived=True, doc="Time since the first event of the run."),
-    Column("duration", "duration", _DURATION, doc="How long a call or a model turn took."),
-    Column(
-        "cost",
-        "float",
-        _usage_getter("cost"),
-        doc="US dollars of this turn, where the price is known.",
+    _column("ts", "time", "When it happened, UTC."),
+    _column("dt", "duration", "Time since the first event of the run."),
+    _column("duration", "duration", "How long a call or a model turn took.", _DURATION),
+    _column("cost", "float", "US dollars of this turn, where the price is known.", _usage("cost")),
+    _column(
+        "origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"
     ),
-    Column(
-        "origin",
-        "category",
-        {ANY: "origin"},
-        doc="Who it comes from: user, model, runtime, tool, imported.",
-    ),
-    Column(
+    _column(
         "args",
         "object",
-        {e.Call: "args", e.Approval: "args"},
-        doc="The arguments of a call, nested.",
+        "The arguments of a call, nested.",
+        dict.fromkeys((e.Call, e.Approval), "args"),
     ),
-    Column(
+    _column(
         "payload",
         "object",
+        "What else an event carries, nested.",
         {
+            **dict.fromkeys((e.State, e.Extension, e.Unknown), "payload"),
+            **dict.fromkeys((e.Progress, e.Node), "data"),
             e.RunStart: "settings",
             e.User: lambda x: list(x.attachments) or None,
             e.Think: "attributes",
-            e.Progress: "data",
             e.Result: _result_payload,
-            e.Node: "data",
-            e.State: "payload",
-            e.Extension: "payload",
-            e.Unknown: "payload",
         },
-        doc="What else an event carries, nested.",
     ),
-    Column("parent", "category", {ANY: "parent"}, doc="The span around the event's own."),
-    Column(
-        "path",
-        "category",
-        {ANY: "path"},
-        doc="The path of the event in the protocol it comes from.",
-    ),
-    Column(
+    _column("parent", "category", "The span around the event's own.", "parent"),
+    _column("path", "category", "The path of the event in the protocol it comes from.", "path"),
+    _column(
         "block",
         "text",
-        {e.Think: "block", e.Call: "block", e.Respond: "block"},
-        doc="The id of the block that the model wrote.",
+        "The id of the block that the model wrote.",
+        dict.fromkeys(_BLOCKS, "block"),
     ),
-    Column(
+    _column(
         "batch",
         "text",
-        {e.Call: "batch", e.Execute: "batch"},
-        doc="The calls that were made together.",
+        "The calls that were made together.",
+        dict.fromkeys((e.Call, e.Execute), "batch"),
     ),
-    Column(
-        "incomplete",
-        "bool",
-        {e.Think: "incomplete", e.Call: "incomplete", e.Respond: "incomplete"},
-        doc="Whether it was cut off.",
+    _column("incomplete", "bool", "Whether it was cut off.", dict.fromkeys(_BLOCKS, "incomplete")),
+    _column(
+        "tokens_cached", "int", "How many of tokens_in were read from a cache.", _usage("cached")
     ),
-    Column(
-        "tokens_cached",
-        "int",
-        _usage_getter("cached"),
-        doc="How many of tokens_in were read from a cache.",
-    ),
-    Column(
+    _column(
         "tokens_cache_written",
         "int",
-        _usage_getter("cache_written"),
-        doc="How many of tokens_in were written to a cache.",
+        "How many of tokens_in were written to a cache.",
+        _usage("cache_written"),
     ),
-    Column(
-        "tokens_reasoning",
-        "int",
-        _usage_getter("reasoning"),
-        doc="How many of tokens_out were thoughts.",
+    _column(
+        "tokens_reasoning", "int", "How many of tokens_out were thoughts.", _usage("reasoning")
     ),
-    Column("ttft", "duration", _usage_getter("ttft"), doc="Time to the first token of the turn."),
-    Column("ttft_s", "float", _usage_getter("ttft"), doc="Seconds to the first token of the turn."),
-    Column("model", "category", {e.RunStart: "model"}, doc="The model of the run."),
-    Column(
-        "extra", "object", {ANY: "extra"}, doc="Fields of the event that have no column, nested."
-    ),
+    _column("ttft", "duration", "Time to the first token of the turn.", _usage("ttft")),
+    _column("ttft_s", "float", "Seconds to the first token of the turn.", _usage("ttft")),
+    _column("model", "category", "The model of the run.", {e.RunStart: "model"}),
+    _column("extra", "object", "Fields of the event that have no column, nested.", "extra"),
 )

@@ -4,6 +4,7 @@ Rules
 - The columns (`columns`) read the attributes of a row.
 - The events of a run come in their order; runs may interleave.
 - A partial log yields partial rows, and raises nothing.
+- Rows distinguish events by the text `type`: comparing it is quicker than checks of the class.
 """
 
 from __future__ import annotations
@@ -58,13 +59,8 @@ class CallRow:
     """
 
     def __init__(self, call: e.Call, source: Place, began: float, model: str = "") -> None:
-        self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = (
-            call.run,
-            source,
-            call.turn,
-            call.seq,
-            call.ts,
-        )
+        self.run, self.turn, self.seq, self.ts = call.run, call.turn, call.seq, call.ts
+        self.cell, self.notebook = source
         self.seconds, self.model = since(began, call.ts), model
         self.call_id, self.name, self.args = call.call_id, call.name, call.args
         self.status = self.decision = self.by = ""
@@ -76,43 +72,22 @@ class CallRow:
         self.display: dict[str, Any] | None = None
         self.attachments: list[dict[str, Any]] | None = None
 
-    def add(self, event: e.Event) -> None:
+    def add(self, event: Any) -> None:
         """Add an event of the call."""
-        if handler := _CALL.get(type(event)):
-            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
-
-    def approval(self, event: e.Approval) -> None:
-        """Note a decision, and the arguments if it changed them."""
-        if event.stage == "decided":
-            self.decision, self.by = event.decision, event.by
-            self.args = event.args if event.args is not None else self.args
-
-    def started(self, event: e.Started) -> None:
-        """Note how long the call waited until it ran."""
-        self.waited = since(self.ts, event.ts)
-
-    def news(self, event: e.Progress) -> None:
-        """Count a report of progress."""
-        self.progress += 1
-
-    def result(self, event: e.Result) -> None:
-        """Note the result of the call."""
-        self.status, self.duration, self.content, self.display = (
-            event.status,
-            event.duration,
-            event.content,
-            event.display,
-        )
-        self.attachments = list(event.attachments) or None
-        self.text = content_text(event.content)
-
-
-_CALL = {
-    e.Approval: CallRow.approval,
-    e.Started: CallRow.started,
-    e.Progress: CallRow.news,
-    e.Result: CallRow.result,
-}
+        match event.type:
+            case "approval" if event.stage == "decided":
+                self.decision, self.by = event.decision, event.by
+                # a decision may change the arguments
+                self.args = event.args if event.args is not None else self.args
+            case "started":
+                self.waited = since(self.ts, event.ts)
+            case "progress":
+                self.progress += 1
+            case "result":
+                self.status, self.duration = event.status, event.duration
+                self.content, self.display = event.content, event.display
+                self.attachments = list(event.attachments) or None
+                self.text = content_text(event.content)
 
 
 class TurnRow:
@@ -123,13 +98,8 @@ class TurnRow:
     """
 
     def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:
-        self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = (
-            event.run,
-            source,
-            event.turn,
-            event.ts,
-            0.0,
-        )
+        self.run, self.turn, self.ts, self.duration = event.run, event.turn, event.ts, 0.0
+        self.cell, self.notebook = source
         self.seconds, self.model = since(began, event.ts), model
         self.requests = self.calls = self.failed = 0
         self.thought = ""
@@ -148,48 +118,32 @@ class TurnRow:
         """The answer of the turn, with its white space."""
         return self.reply.text
 
-    def add(self, event: e.Event) -> None:
+    def add(self, event: Any) -> None:
         """Add an event of the turn."""
         self.duration = max(self.duration, event.ts - self.ts)
         self.reply.add(event)
-        if handler := _TURN.get(type(event)):
-            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        match event.type:
+            case "node" if event.name == "llm" and event.phase == "enter":
+                self.requests += 1
+            case "think":
+                self.thought += event.content
+            case "call":
+                self.calls += 1
+            case "result":
+                self.failed += event.status != "ok"
+            case "metric":
+                self._add_usage(event.step)
+                self.estimated = self.estimated or event.estimated
 
-    def node(self, event: e.Node) -> None:
-        """Count model requests."""
-        self.requests += event.name == "llm" and event.phase == "enter"
-
-    def think(self, event: e.Think) -> None:
-        """Add a thought."""
-        self.thought += event.content
-
-    def call(self, event: e.Call) -> None:
-        """Count a call."""
-        self.calls += 1
-
-    def result(self, event: e.Result) -> None:
-        """Count the call if it failed."""
-        self.failed += event.status != "ok"
-
-    def metric(self, event: e.Metric) -> None:
+    def _add_usage(self, step: e.Counts) -> None:
         """Add the usage of one request; `ttft` stays the first request's."""
-        step = event.step
-        self.tokens_in, self.tokens_out = (
-            (self.tokens_in or 0) + step.input,
-            (self.tokens_out or 0) + step.output,
-        )
+        self.tokens_in = (self.tokens_in or 0) + step.input
+        self.tokens_out = (self.tokens_out or 0) + step.output
         self.tokens_cached = (self.tokens_cached or 0) + step.cached
         self.tokens_cache_written = (self.tokens_cache_written or 0) + step.cache_written
         self.tokens_reasoning = (self.tokens_reasoning or 0) + step.reasoning
         self.ttft = step.ttft if self.ttft is None else self.ttft
         self.cost = self.cost if step.cost is None else (self.cost or 0.0) + step.cost
-        self.estimated = self.estimated or event.estimated
-
-
-_TURN = {
-    e.Node: TurnRow.node, e.Think: TurnRow.think, e.Call: TurnRow.call, e.Result: TurnRow.result,
-    e.Metric: TurnRow.metric,
-}  # fmt: skip
 
 
 class RunRow:
@@ -199,12 +153,8 @@ class RunRow:
     """
 
     def __init__(self, event: e.Event, source: Place) -> None:
-        self.run, (self.cell, self.notebook), self.ts, self.duration = (
-            event.run,
-            source,
-            event.ts,
-            0.0,
-        )
+        self.run, self.ts, self.duration = event.run, event.ts, 0.0
+        self.cell, self.notebook = source
         self.status, self.model, self.dialect, self.prompt = "running", "", "", ""
         self.turns = self.calls = self.failed = self.errors = self.events = 0
         self.tokens_in: int | None = None
@@ -219,57 +169,29 @@ class RunRow:
         """The answer so far."""
         return self.reply.text.strip()
 
-    def add(self, event: e.Event) -> None:
+    def add(self, event: Any) -> None:
         """Add an event of the run."""
         self.reply.add(event)
         self.events += 1
         self.turns = max(self.turns, event.turn)
         self.duration = max(self.duration, event.ts - self.ts)
-        if handler := _RUN.get(type(event)):
-            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
-
-    def start(self, event: e.RunStart) -> None:
-        """Note the model, dialect, tools and settings."""
-        self.model, self.dialect, self.tools, self.settings = (
-            event.model,
-            event.dialect,
-            list(event.tools),
-            event.settings,
-        )
-
-    def user(self, event: e.User) -> None:
-        """Note the first prompt."""
-        self.prompt = self.prompt or event.content
-
-    def call(self, event: e.Call) -> None:
-        """Count a call."""
-        self.calls += 1
-
-    def result(self, event: e.Result) -> None:
-        """Count the call if it failed."""
-        self.failed += event.status != "ok"
-
-    def error(self, event: e.Error) -> None:
-        """Count an error."""
-        self.errors += 1
-
-    def metric(self, event: e.Metric) -> None:
-        """Note the totals of the run so far."""
-        self.tokens_in, self.tokens_out, self.cost = (
-            event.total.input,
-            event.total.output,
-            event.total.cost,
-        )
-
-    def end(self, event: e.End) -> None:
-        """Note the status, unless a sub-agent ended: its `end` has a span."""
-        self.status = self.status if event.span else event.status
-
-
-_RUN = {
-    e.RunStart: RunRow.start, e.User: RunRow.user, e.Call: RunRow.call, e.Result: RunRow.result,
-    e.Error: RunRow.error, e.Metric: RunRow.metric, e.End: RunRow.end,
-}  # fmt: skip
+        match event.type:
+            case "run_start":
+                self.model, self.dialect = event.model, event.dialect
+                self.tools, self.settings = list(event.tools), event.settings
+            case "user":
+                self.prompt = self.prompt or event.content  # the first prompt
+            case "call":
+                self.calls += 1
+            case "result":
+                self.failed += event.status != "ok"
+            case "error":
+                self.errors += 1
+            case "metric":  # its total is that of the run so far
+                self.tokens_in, self.tokens_out = event.total.input, event.total.output
+                self.cost = event.total.cost
+            case "end" if not event.span:  # the `end` of a sub-agent has a span
+                self.status = event.status
 
 
 def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:

@@ -87,11 +87,9 @@ class Texts:
         same_turn = event.turn == self._turn
         repetition = read_repetition(event)
         if repetition:
-            return (
-                "begin"
-                if not same_turn or (repetition == "instead" and self._separated)
-                else repetition
-            )
+            if not same_turn or (repetition == "instead" and self._separated):
+                return "begin"
+            return repetition
         message = message_of(event)
         other_message = bool(message and self._message and message != self._message)
         return "go_on" if same_turn and not self.over and not other_message else "begin"
@@ -128,11 +126,8 @@ class Answer:
 
     def _add_block(self, event: Respond, step: Step) -> None:
         if event.turn != self._turn:
-            self._before, self._blocks, self._turn = (
-                self._turn_text() or self._before,
-                [],
-                event.turn,
-            )
+            self._before = self._turn_text() or self._before
+            self._blocks, self._turn = [], event.turn
         if read_repetition(event) == "instead" or read_answer_type(event):
             self._blocks = [[event.content]]
         elif step == "go_on" and self._blocks:
@@ -235,8 +230,6 @@ def _fields(event: Event) -> list[dict[str, Any]]:
 
 def content_text(content: object) -> str:
     """Return a result's content as the text that a model reads."""
-    return (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, default=str)
-    )
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, ensure_ascii=False, default=str)

@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from .watched_run import Watch as Watch
     from .watched_run import watch as watch
 
-# public name -> the file of this room that defines it
-_HOMES = {
-    "Watch": "watched_run",
-    "attach": "attached_run",
-    "list_servers": "tokens",
-    "read_token": "tokens",
-    "watch": "watched_run",
-    "write_server_note": "tokens",
+# file of the room -> the names that it defines
+_NAMES = {
+    "attached_run": "attach",
+    "tokens": "list_servers read_token write_server_note",
+    "watched_run": "Watch watch",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -39,33 +39,20 @@ if TYPE_CHECKING:
     from .trust import Offer as Offer
     from .version import __version__ as __version__
 
-# public name -> the file of this room that defines it
-_HOMES = {
-    "ATTRIBUTE": "plugins",
-    "Background": "background",
-    "DIVERTED": "diverted",
-    "Inherited": "inherited",
-    "Launch": "launch",
-    "Offer": "trust",
-    "__version__": "version",
-    "blame_plugin": "plugins",
-    "read_dotenv": "dotenv",
-    "find_faults": "plugins",
-    "find_library": "imports",
-    "find_nearest": "nearest",
-    "import_library": "imports",
-    "is_projects": "imports",
-    "list_builtin": "plugins",
-    "list_plugins": "plugins",
-    "load_plugin": "plugins",
-    "make_private_folder": "private_file",
-    "mark_foreign": "imports",
-    "put_file": "private_file",
-    "read_launch": "launch",
-    "shorten_path": "paths",
-    "verify": "imports",
-    "without_project": "imports",
-    "write_private": "private_file",
+# file of the room -> the names that it defines
+_NAMES = {
+    "background": "Background",
+    "diverted": "DIVERTED",
+    "dotenv": "read_dotenv",
+    "imports": "find_library import_library is_projects mark_foreign verify without_project",
+    "inherited": "Inherited",
+    "launch": "Launch read_launch",
+    "nearest": "find_nearest",
+    "paths": "shorten_path",
+    "plugins": "ATTRIBUTE blame_plugin find_faults list_builtin list_plugins load_plugin",
+    "private_file": "make_private_folder put_file write_private",
+    "trust": "Offer",
+    "version": "__version__",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -3,8 +3,8 @@
     if TYPE_CHECKING:
         from .frames import Frames as Frames      # for type checkers and editors
 
-    _HOMES = {"Frames": "frames"}                 # for Python: name -> the file that defines it
-    __getattr__, __dir__ = open_door(__name__, _HOMES)
+    _NAMES = {"frames": "Frames"}                 # for Python: file -> the names that it defines
+    __getattr__, __dir__ = open_door(__name__, _NAMES)
 
 Why: other rooms import from the door alone, so a name that it does not offer may change freely. A
 plain list of imports would load pandas, httpx and widgets with the first name.
@@ -24,14 +24,14 @@ from typing import Any
 
 
 def open_door(
-    package: str, homes: Mapping[str, str]
+    package: str, files: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package that offers the names in `homes`.
+    """Return the `__getattr__` and the `__dir__` of a package that offers the names in `files`.
 
-    `homes`: name -> the module that defines it, relative to the package (`map.options`).
+    `files`: module, relative to the package (`map.options`) -> the names that it defines, with
+    spaces between them.
     """
-
-    paths = {name: f"{package}.{home}" for name, home in homes.items()}
+    paths = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in paths:
@@ -44,6 +44,6 @@ def open_door(
         return getattr(module, name)
 
     def list_names() -> list[str]:
-        return sorted(homes)
+        return sorted(paths)
 
     return get, list_names

@@ -35,24 +35,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 SETTLED = 5_000_000_000  # nanoseconds without a change after which an installation is complete
 OURS = "agent_nb"
-NEEDED = (  # libraries that `verify` looks at; all are required ones
-    "IPython",
-    "anyio",
-    "httpx",
-    "ipykernel",
-    "ipywidgets",
-    "markdown_it",
-    "msgspec",
-    "nbclient",
-    "nbformat",
-    "nh3",
-    "numpy",
-    "pandas",
-    "platformdirs",
-    "pydantic",
-    "pygments",
-    "yaml",
-)
+# libraries that `verify` looks at; all are required ones
+NEEDED = (
+    "IPython", "anyio", "httpx", "ipykernel", "ipywidgets", "markdown_it", "msgspec", "nbclient",
+    "nbformat", "nh3", "numpy", "pandas", "platformdirs", "pydantic", "pygments", "yaml",
+)  # fmt: skip
 _swapping = threading.RLock()  # held while `sys.path` is replaced
 _PACKAGES: dict[str, _Packages] = {}  # entry of sys.path -> the packages in it
 # id -> code of a function marked as foreign; no set, as a code object's hash reads all constants
@@ -77,10 +64,8 @@ class Guard:
         """Return the places for the current `sys.path` and working folder."""
         state = ([entry for entry in sys.path if isinstance(entry, str)], _folder())
         if state != self._state:
-            self._places, self._state = (
-                Places(state[0], [f for f in {self._start, state[1]} if f]),
-                state,
-            )
+            self._places = Places(state[0], [f for f in {self._start, state[1]} if f])
+            self._state = state
         return self._places
 
     def find_spec(

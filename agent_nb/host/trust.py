@@ -89,11 +89,9 @@ class Offer(msgspec.Struct, frozen=True):
             )
         if self.is_trusted_everywhere() or self.file in _named_files:
             return True
-        return (
-            folder.keys
-            if self.what == "keys"
-            else bool(self.digest) and folder.files.get(os.path.basename(self.file)) == self.digest
-        )
+        if self.what == "keys":
+            return folder.keys
+        return bool(self.digest) and folder.files.get(os.path.basename(self.file)) == self.digest
 
     @staticmethod
     def allow_all(offers: Iterable[Offer]) -> bool:

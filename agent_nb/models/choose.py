@@ -111,11 +111,9 @@ def _choose_openai_base_url() -> tuple[str, str] | None:
     if not url.strip():
         return None
     server = Http(url)
-    return (
-        None
-        if server.host == OPENAI_HOST
-        else (f"openai/{FIRST}", f"first model of {server.address}")
-    )
+    if server.host == OPENAI_HOST:
+        return None
+    return f"openai/{FIRST}", f"first model of {server.address}"
 
 
 def local_installed() -> bool:

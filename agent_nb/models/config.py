@@ -149,28 +149,23 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return config, Offer.of("configuration", file, _describe(config), content)
 
 
-def _make_endpoint(base_url: str, model: str = "") -> Endpoint:
-    return Endpoint(base_url=base_url, model=model)
-
-
-# label before the slash of a model's name -> a well-known server, perhaps with a default model
-KNOWN: dict[str, Endpoint] = {
-    "groq": _make_endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
-    "openrouter": _make_endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
-    "deepseek": _make_endpoint("https://api.deepseek.com/v1", "deepseek-chat"),
-    "mistral": _make_endpoint("https://api.mistral.ai/v1", "mistral-medium-latest"),
-    "xai": _make_endpoint("https://api.x.ai/v1", "grok-4"),
-    "gemini": _make_endpoint(
-        "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"
-    ),
-    "cerebras": _make_endpoint("https://api.cerebras.ai/v1", "gpt-oss-120b"),
-    "together": _make_endpoint("https://api.together.xyz/v1"),
-    "fireworks": _make_endpoint("https://api.fireworks.ai/inference/v1"),
-    "cohere": _make_endpoint("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
-    "huggingface": _make_endpoint("https://router.huggingface.co/v1"),
-    "perplexity": _make_endpoint("https://api.perplexity.ai", "sonar"),
-    "moonshot": _make_endpoint("https://api.moonshot.ai/v1"),
+# label before the slash of a model's name -> (base URL of a well-known server, its default model)
+_SERVERS = {
+    "groq": ("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    "openrouter": ("https://openrouter.ai/api/v1", "openrouter/auto"),
+    "deepseek": ("https://api.deepseek.com/v1", "deepseek-chat"),
+    "mistral": ("https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "xai": ("https://api.x.ai/v1", "grok-4"),
+    "gemini": ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
+    "cerebras": ("https://api.cerebras.ai/v1", "gpt-oss-120b"),
+    "together": ("https://api.together.xyz/v1", ""),
+    "fireworks": ("https://api.fireworks.ai/inference/v1", ""),
+    "cohere": ("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
+    "huggingface": ("https://router.huggingface.co/v1", ""),
+    "perplexity": ("https://api.perplexity.ai", "sonar"),
+    "moonshot": ("https://api.moonshot.ai/v1", ""),
 }
+KNOWN = {label: Endpoint(base_url=url, model=model) for label, (url, model) in _SERVERS.items()}
 
 
 # the variables from which platformdirs finds the user's configuration folder

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from math import isfinite
-from typing import Protocol
 
 import msgspec
 
-from ..events import COST_PLACES
+from ..events import COST_PLACES, Counts
 
 MILLION = 1_000_000
 
@@ -26,26 +25,6 @@ MILLION = 1_000_000
 def format_dollars(dollars: float) -> str:
     """Return dollars for a message: `$0.10`, `$0.005`, `$0.00001`."""
     return f"${dollars:.2f}" if dollars >= 0.1 else f"${Decimal(f'{dollars:g}'):f}"
-
-
-class TokenCounts(Protocol):
-    """Tokens of one or more requests, as `events.usage` counts them."""
-
-    @property
-    def input(self) -> int:
-        """All tokens sent."""
-
-    @property
-    def output(self) -> int:
-        """All tokens of the answer."""
-
-    @property
-    def cached(self) -> int:
-        """The tokens of the input that were read from a cache."""
-
-    @property
-    def cache_written(self) -> int:
-        """The tokens of the input that were written to a cache."""
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +41,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if price is not None and not (isfinite(price) and price >= 0):
                 raise ValueError(f"the price `{name}` is a number of at least 0, not {price}")
 
-    def cost(self, used: TokenCounts) -> float:
+    def cost(self, used: Counts) -> float:
         """Return the cost of `used` in US dollars."""
         cached_price = self.input if self.cached is None else self.cached
         written_price = self.input if self.cache_written is None else self.cache_written

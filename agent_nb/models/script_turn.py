@@ -15,9 +15,11 @@ from ..errors import UsageError
 from ..wire import plain_value
 
 
-class ScriptedCall(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class _Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The base of what a script holds: an unknown key is an error, a default is not written."""
+
+
+class ScriptedCall(_Checked, frozen=True, kw_only=True):
     """A native tool call of a script."""
 
     name: str
@@ -25,9 +27,7 @@ class ScriptedCall(
     id: str = ""
 
 
-class ScriptedError(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class ScriptedError(_Checked, frozen=True, kw_only=True):
     """How a scripted request fails; `retry_after` in seconds."""
 
     status: int = 500
@@ -36,9 +36,7 @@ class ScriptedError(
     code: str = "provider"
 
 
-class ScriptedUsage(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class ScriptedUsage(_Checked, frozen=True, kw_only=True):
     """Tokens of a scripted turn."""
 
     input: int = 0
@@ -49,9 +47,7 @@ class ScriptedUsage(
     cost: float | None = None
 
 
-class Turn(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Turn(_Checked, frozen=True, kw_only=True):
     """One turn of a script; the module docstring of `scripted` explains each field."""
 
     text: str = ""

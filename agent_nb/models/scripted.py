@@ -172,11 +172,9 @@ def _usage(turn: Turn) -> list[Part]:
 
     It goes with the first piece of the answer: a text dialect may stop reading before the last one.
     """
-    return (
-        [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
-        if turn.usage
-        else []
-    )
+    if turn.usage:
+        return [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
+    return []
 
 
 def _split(text: str, size: int) -> list[str]:

@@ -64,11 +64,9 @@ def read_effort(reasoning: str | int | bool) -> str:
         return reasoning
     if isinstance(reasoning, bool):
         return "medium" if reasoning else "none"
-    return (
-        next((name for name, tokens in _BUDGETS.items() if reasoning <= tokens), "xhigh")
-        if reasoning > 0
-        else "none"
-    )
+    if reasoning > 0:
+        return next((name for name, tokens in _BUDGETS.items() if reasoning <= tokens), "xhigh")
+    return "none"
 
 
 def read_budget(reasoning: str | int | bool) -> int:

@@ -203,11 +203,9 @@ def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dic
     )
     if not description:
         return result
-    return (
-        {"description": description, "anyOf": [result]}
-        if "$ref" in result
-        else {"description": description} | result
-    )
+    if "$ref" in result:
+        return {"description": description, "anyOf": [result]}
+    return {"description": description} | result
 
 
 def recursive_names(definitions: Mapping[str, Any]) -> set[str]:

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..events import COST_PLACES
+from ..events import COST_PLACES, Counts
 from ..host import find_library, import_library, shorten_path
 from .base import Model
 from .config import Config
-from .prices import Prices, TokenCounts, find_prices, format_dollars
+from .prices import Prices, find_prices, format_dollars
 
 _EXTRA = "pip install 'jupyter-agent-nb[prices]'"
 _UNKNOWN_PRICE = """The budget of {budget} cannot be kept: the price of {name} is unknown. Nothing was sent.
@@ -32,31 +32,13 @@ Leave the budget out, or {install}write the price in US dollars per million toke
     "{name}" = {{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }}"""
 # official hosts -> the ids of their providers in genai-prices
 _PROVIDER_IDS = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "api.groq.com": "groq",
-    "openrouter.ai": "openrouter",
-    "api.deepseek.com": "deepseek",
-    "api.mistral.ai": "mistral",
-    "api.x.ai": "x-ai",
-    "generativelanguage.googleapis.com": "google",
-    "api.cerebras.ai": "cerebras",
-    "api.together.xyz": "together",
-    "api.fireworks.ai": "fireworks",
-    "api.cohere.ai": "cohere",
-    "api.perplexity.ai": "perplexity",
-    "api.moonshot.ai": "moonshotai",
-}
+    "api.openai.com": "openai", "api.anthropic.com": "anthropic", "api.groq.com": "groq",
+    "openrouter.ai": "openrouter", "api.deepseek.com": "deepseek", "api.mistral.ai": "mistral",
+    "api.x.ai": "x-ai", "generativelanguage.googleapis.com": "google",
+    "api.cerebras.ai": "cerebras", "api.together.xyz": "together", "api.fireworks.ai": "fireworks",
+    "api.cohere.ai": "cohere", "api.perplexity.ai": "perplexity", "api.moonshot.ai": "moonshotai",
+}  # fmt: skip
 _REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every answer
-
-
-class _OneToken(msgspec.Struct, frozen=True):
-    """A usage of one token each way, to find out whether a price is known."""
-
-    input: int = 1
-    output: int = 1
-    cached: int = 0
-    cache_written: int = 0
 
 
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,14 +76,14 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def known(self) -> bool:
         """Whether the cost of a request will be known."""
-        return self.reports or self.cost(_OneToken()) is not None
+        return self.reports or self.cost(Counts(input=1, output=1)) is not None
 
     @property
     def installable(self) -> bool:
         """Whether the missing package `genai-prices` may know the price."""
         return bool(self.provider) and find_library("genai_prices") is None
 
-    def cost(self, used: TokenCounts, served: str = "") -> float | None:
+    def cost(self, used: Counts, served: str = "") -> float | None:
         """Return the cost of `used` in US dollars, None if the price is unknown.
 
         `served`: the name of the model that answered; its price counts if genai-prices does not
@@ -130,7 +112,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _look_up_cost(provider: str, model: str, used: TokenCounts) -> float | None:
+def _look_up_cost(provider: str, model: str, used: Counts) -> float | None:
     """Return the cost by genai-prices, None without the package or for an unknown model."""
     package: Any = import_library("genai_prices")
     if package is None:

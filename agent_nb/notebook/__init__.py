@@ -44,28 +44,21 @@ if TYPE_CHECKING:
     from .runner_options import write_options as write_options
     from .yes_no import ask_yes_no as ask_yes_no
 
-_HOMES = {
-    "EXTRAS": "doctor.environment",
-    "RunnerOptions": "runner_options",
-    "ask_yes_no": "yes_no",
-    "collect_findings": "doctor",
-    "compare_notebooks": "files.recorded_runs",
-    "countersigned_records": "files.review",
-    "diff_text": "files.git",
-    "export": "files.export",
-    "format_table": "notices",
-    "install_drivers": "files.git",
-    "is_page": "files.export",
-    "make_printable": "notices",
-    "merge_files": "files.git",
-    "name_cell": "files.cell_titles",
-    "read_runs": "files.recorded_runs",
-    "review_records": "files.review",
-    "run_mcp_command": "mcp_servers",
-    "signature_remarks": "files.review",
-    "trust_folder": "cell.trusting",
-    "verify": "files.verdicts",
-    "write_options": "runner_options",
+# file of the room -> the names that it defines
+_NAMES = {
+    "cell.trusting": "trust_folder",
+    "doctor": "collect_findings",
+    "doctor.environment": "EXTRAS",
+    "files.cell_titles": "name_cell",
+    "files.export": "export is_page",
+    "files.git": "diff_text install_drivers merge_files",
+    "files.recorded_runs": "compare_notebooks read_runs",
+    "files.review": "countersigned_records review_records signature_remarks",
+    "files.verdicts": "verify",
+    "mcp_servers": "run_mcp_command",
+    "notices": "format_table make_printable",
+    "runner_options": "RunnerOptions write_options",
+    "yes_no": "ask_yes_no",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -25,18 +25,15 @@ if TYPE_CHECKING:
     from .map.stream import start_map as start_map
     from .recorded_runs import Runs as Runs
 
-_HOMES = {
-    "Agent": "agent",
-    "COUNTS": "map.known_rows.recorded",
-    "MapOptions": "map.options",
-    "MapStream": "map.stream",
-    "OnError": "map.options",
-    "Row": "map.row",
-    "Runs": "recorded_runs",
-    "count_failed_rows": "map.known_rows.recorded",
-    "list_stores": "map.known_rows.forgetting",
-    "locate_map": "map.known_rows.forgetting",
-    "start_map": "map.stream",
+# file of the room -> the names that it defines
+_NAMES = {
+    "agent": "Agent",
+    "map.known_rows.forgetting": "list_stores locate_map",
+    "map.known_rows.recorded": "COUNTS count_failed_rows",
+    "map.options": "MapOptions OnError",
+    "map.row": "Row",
+    "map.stream": "MapStream start_map",
+    "recorded_runs": "Runs",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from .report import Report as Report
     from .stopping import raise_on_signals as raise_on_signals
 
-_HOMES = {
-    "ExecutionOptions": "execution_options",
-    "EarlyKernels": "kernels",
-    "CheckOptions": "notebook_check",
-    "Progress": "progress",
-    "Relay": "event_relay",
-    "Report": "report",
-    "check_notebook": "notebook_check",
-    "execute_notebook": "client",
-    "raise_on_signals": "stopping",
+# file of the room -> the names that it defines
+_NAMES = {
+    "client": "execute_notebook",
+    "event_relay": "Relay",
+    "execution_options": "ExecutionOptions",
+    "kernels": "EarlyKernels",
+    "notebook_check": "CheckOptions check_notebook",
+    "progress": "Progress",
+    "report": "Report",
+    "stopping": "raise_on_signals",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

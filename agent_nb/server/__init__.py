@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from .store import Store as Store
     from .toolfile import load_tools as load_tools
 
-_HOMES = {
-    "Agents": "agents",
-    "Server": "app.serving",
-    "Settings": "app.settings",
-    "Store": "store",
-    "configured_address": "redis.address",
-    "load_tools": "toolfile",
-    "open_hub": "redis.hub",
+# file of the room -> the names that it defines
+_NAMES = {
+    "agents": "Agents",
+    "app.serving": "Server",
+    "app.settings": "Settings",
+    "redis.address": "configured_address",
+    "redis.hub": "open_hub",
+    "store": "Store",
+    "toolfile": "load_tools",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

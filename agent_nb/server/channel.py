@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -21,20 +22,17 @@ import msgspec
 from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 
 
-class Entry:
+class Entry(msgspec.Struct, eq=False):
     """One event of a run and its position.
 
     `texts`: framing -> the event encoded for it, made once for all subscribers.
     """
 
-    __slots__ = ("epoch", "event", "n", "seq", "texts")
-
-    def __init__(self, event: Event, seq: int, *, epoch: int = 0, n: int = 0) -> None:
-        self.event = event
-        self.seq = seq
-        self.epoch = epoch
-        self.n = n
-        self.texts: dict[str, bytes] = {}
+    event: Event
+    seq: int
+    epoch: int = 0
+    n: int = 0
+    texts: dict[str, bytes] = {}
 
     @property
     def id(self) -> str:
@@ -79,17 +77,16 @@ class Info(msgspec.Struct, frozen=True):
     controls: tuple[str, ...] = ()
 
 
-class Shared:
+class Shared(msgspec.Struct, eq=False):
     """The lock, settings and waker that all channels of one hub share.
 
     `wake` is called with a channel that has new entries; the lock is not held then.
     """
 
-    def __init__(self, keep: int, epoch: int, wake: Callable[[Channel], None]) -> None:
-        self.lock = threading.RLock()
-        self.keep = keep
-        self.epoch = epoch
-        self.wake = wake
+    keep: int
+    epoch: int
+    wake: Callable[[Channel], None]
+    lock: Any = msgspec.field(default_factory=threading.RLock)
 
 
 class Channel:
@@ -248,11 +245,4 @@ class Channel:
     def _index_after(self, position: Position) -> int:
         """Return the index in the buffer of the first entry after `position`."""
         # by halves, since positions are sorted and every reader asks again and again
-        low, high = 0, len(self._entries)
-        while low < high:
-            middle = (low + high) // 2
-            if self._entries[middle].position <= position:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_right(self._entries, position, key=lambda entry: entry.position)

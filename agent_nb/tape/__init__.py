@@ -3,12 +3,13 @@
 Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
-library and its provider, `live_exchange` is what passes through it, and `matching` finds the
-recorded answer to a request. Which cell a call belongs to is known to `notebook.cell.taping`.
-`taped_url` has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees
-calls that pass the tape by.
+library and its provider, `headers` says which headers pass it, `live_exchange` is an exchange as it
+goes, and `matching` finds the recorded answer to a request, with the masks of `claude_code` for the
+program of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
+has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees calls that
+pass the tape by.
 
-Order: exchange, providers, references
+Order: claude_code, exchange, headers, providers, references
 < columns, conversations, live_exchange, spending
 < host_watch, packed, redaction, relay, run_log
 < call_journal, matching, taped_url
@@ -38,24 +39,19 @@ if TYPE_CHECKING:
     from .relay import Relay as Relay
     from .run_log import make_logs as make_logs
 
-_HOMES = {
-    "CallJournal": "call_journal",
-    "Conversations": "conversations",
-    "Exchange": "exchange",
-    "HostWatch": "host_watch",
-    "Live": "relay",
-    "PROVIDERS": "providers",
-    "Recording": "matching",
-    "Refusal": "exchange",
-    "Relay": "relay",
-    "Request": "exchange",
-    "Response": "exchange",
-    "Sent": "live_exchange",
-    "TapeIndex": "matching",
-    "TapeMasks": "matching",
-    "make_logs": "run_log",
-    "pack_exchange": "packed",
-    "redact_exchange": "redaction",
+# file of the room -> the names that it defines
+_NAMES = {
+    "call_journal": "CallJournal",
+    "conversations": "Conversations",
+    "exchange": "Exchange Refusal Request Response",
+    "host_watch": "HostWatch",
+    "live_exchange": "Sent",
+    "matching": "Recording TapeIndex TapeMasks",
+    "packed": "pack_exchange",
+    "providers": "PROVIDERS",
+    "redaction": "redact_exchange",
+    "relay": "Live Relay",
+    "run_log": "make_logs",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

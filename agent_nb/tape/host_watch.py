@@ -9,6 +9,9 @@ Rules
   themselves. Where look-ups of an allowed host lead, a connection may go.
 - This machine is never reported, nor is a request of this package outside a test.
 - Child processes have no hook: in a test their proxy is the relay, which asks `refuse_target`.
+- What libraries ask by themselves, not for the notebook, is kept off in a test where they have a
+  variable for it (`quiet_libraries`): a refusal would fail the test, and an upload comes some time
+  later, in whichever cell runs then.
 """
 
 from __future__ import annotations
@@ -42,6 +45,11 @@ _CONNECTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _HERE = ("127.0.0.1", "localhost", "::1")
+# what libraries ask by themselves, and the variables that keep them from it
+_QUIETING = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # LiteLLM fetches a list of prices when it is imported
+    "OPENAI_AGENTS_DISABLE_TRACING": "true",  # the Agents SDK uploads traces, some seconds later
+}
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -170,6 +178,15 @@ class HostWatch:
         contact = Contact(_read_name(host or port), number, _find_line(frame)[1])
         self._report(contact)
         return contact.refusal
+
+    @staticmethod
+    def quiet_libraries() -> None:
+        """Set the variables that keep libraries from asking hosts by themselves.
+
+        A variable that is set stays as it is.
+        """
+        for name, value in _QUIETING.items():
+            os.environ.setdefault(name, value)
 
     def refusing_variables(self, proxy: str) -> dict[str, str]:
         """Return the variables that send child processes to a proxy, but for allowed hosts."""

@@ -19,7 +19,8 @@ from ..errors import WireError
 from ..wire import decompress_body
 from .exchange import LARGEST, Body, Exchange, Request, Response
 
-_SENT_AGAIN = ("content-type", "request-id", "x-request-id")  # headers that a replay sends too
+# headers that a replay sends too; a location is a path below the server's base URL
+_SENT_AGAIN = ("content-type", "location", "request-id", "x-request-id")
 
 
 class Received:

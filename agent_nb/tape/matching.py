@@ -2,9 +2,10 @@
 
 Rules
 - A request matches by provider, method, path, query and body. What differs by chance is masked on
-  both sides: temporary folders, addresses of objects, files of cells, sessions of agent programs,
-  the date where a text names it as today's, and what the project's `normalize` says. A server on
-  this machine has another port each time it is started.
+  both sides: temporary folders, addresses of objects, files of cells, the date where a text names
+  it as today's, Pydantic's version in the links of its errors, what Claude Code says of its
+  surroundings (`claude_code`), and what the project's `normalize` says. A server on this machine
+  has another port each time it is started.
 - What executions of the cell that asks used comes first, then what those of others did; in each
   group the newest execution that used such a record, in its order. Where it is unknown what
   executions used, they are those that made the records. The order of the records breaks ties.
@@ -25,28 +26,34 @@ import msgspec
 from ..agent import Rule
 from ..record import Record, read_start_time
 from ..wire import encode_canonical
+from .claude_code import list_masks, read_version
 from .exchange import RETRIED, Exchange, Request
 from .packed import read_exchange
 
 _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
 )
+_START = r"(?:\b|(?<=\\[nrt]))"  # of a word; in JSON a letter stands before the first one of a line
 MASKS: tuple[tuple[str, str], ...] = (
     # the lookbehind: in a picture's base64 each character would begin another attempt
     (r"(?<![\w./\\:-])[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
     (r"(?:/private)?(?:/var/folders/\w+/\w+/T|/tmp)/[\w.-]+", "…tmp"),
     (r"\\AppData\\Local\\Temp\\[\w.-]+", "…tmp"),
-    (r"\b0x[0-9a-fA-F]{6,}\b", "0x…"),
+    (rf"{_START}0x[0-9a-fA-F]{{6,}}\b", "0x…"),
     (
-        rf"(?i:\b(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
+        rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
         "today …",
     ),
-    (r"user_[0-9a-f]{64}_account_[\w-]*_session_[\w-]+", "…session"),
+    # Pydantic's version, in an error that a library sends back to the model
+    (r"https://errors\.pydantic\.dev/[\d.]+/", "https://errors.pydantic.dev/…/"),
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
 _LONGEST = 100  # characters of a value in a description of a difference
 _BEFORE = 20  # characters before the difference
 _COMPARED = 4_000  # characters by which the nearest request is chosen
+
+
+_Masks = list[tuple[re.Pattern[str], str]]
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,16 +105,15 @@ class TapeMasks:
             *((re.compile(rule.pattern), rule.replace) for rule in rules),
         ]
 
+    def choose(self, request: Request) -> _Masks:
+        """Return the masks of a request; some programs have their own."""
+        own = [(re.compile(pattern), text) for pattern, text in list_masks(request.body.value)]
+        return [*own, *self._masks]
+
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
-        return self.encode_masked([*_head(request), request.body.value])
-
-    def encode_masked(self, value: Any) -> str:
-        """Return the canonical JSON of a value, masked."""
-        text = encode_canonical(value)
-        for pattern, replacement in self._masks:
-            text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
-        return text
+        text = encode_canonical([*_head(request), request.body.value])
+        return _mask(text, self.choose(request))
 
 
 class TapeIndex:
@@ -177,44 +183,57 @@ class TapeIndex:
             return (
                 f"{' '.join(_head(request)).strip()} is not recorded, only {', '.join(known[:5])}"
             )
-        wanted = self._masks.encode_masked(request.body.value)[-_COMPARED:]
+        masks = self._masks.choose(request)
+        wanted = _mask(encode_canonical(request.body.value), masks)[-_COMPARED:]
         matcher = SequenceMatcher(b=wanted, autojunk=True)
 
         def nearness(recording: Recording) -> tuple[float, bool]:
-            text = self._masks.encode_masked(recording.exchange.request.body.value)
+            asked = recording.exchange.request
+            text = _mask(encode_canonical(asked.body.value), self._masks.choose(asked))
             matcher.set_seq1(text[-_COMPARED:])
             return matcher.quick_ratio(), recording.cell == cell
 
-        nearest = max(same_place, key=nearness)
-        recorded = nearest.exchange.request.body.value
-        path, old, new = next(self._differences(recorded, request.body.value, ""))
-        return f"{path or 'the body'} differs from the recorded request: {old} → {new}"
+        nearest = max(same_place, key=nearness).exchange.request
+        pair = nearest.body.value, request.body.value
+        path, old, new = next(_find_differences(*pair, (self._masks.choose(nearest), masks)))
+        one, other = map(read_version, pair)
+        program = f" Claude Code was {one} and is {other}." if one != other else ""
+        return f"{path or 'the body'} differs from the recorded request: {old} → {new}{program}"
 
-    def _differences(self, old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, recorded value, new value) of the fields that differ."""
-        pending = [(old, new, path)]
-        while pending:
-            old, new, path = pending.pop()
-            if self._masks.encode_masked(old) == self._masks.encode_masked(new):
-                continue
-            if isinstance(old, dict) and isinstance(new, dict):
-                names = [*old, *(n for n in new if n not in old)]
-                pending += [
-                    (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
-                    for n in reversed(names)
-                ]
-            elif isinstance(old, list) and isinstance(new, list):
-                longest = max(len(old), len(new))
-                pending += [
-                    (
-                        old[n] if n < len(old) else _MISSING,
-                        new[n] if n < len(new) else _MISSING,
-                        f"{path}[{n}]",
-                    )
-                    for n in reversed(range(longest))
-                ]
-            else:
-                yield path, *_show_both(old, new)
+
+def _find_differences(
+    old: Any, new: Any, masks: tuple[_Masks, _Masks]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, recorded value, new value) of the fields that differ, each with its masks."""
+    pending = [(old, new, "")]
+    while pending:
+        old, new, path = pending.pop()
+        if _mask(encode_canonical(old), masks[0]) == _mask(encode_canonical(new), masks[1]):
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = [*old, *(n for n in new if n not in old)]
+            pending += [
+                (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
+                for n in reversed(names)
+            ]
+        elif isinstance(old, list) and isinstance(new, list):
+            longest = max(len(old), len(new))
+            pending += [
+                (
+                    old[n] if n < len(old) else _MISSING,
+                    new[n] if n < len(new) else _MISSING,
+                    f"{path}[{n}]",
+                )
+                for n in reversed(range(longest))
+            ]
+        else:
+            yield path, *_show_both(old, new)
+
+
+def _mask(text: str, masks: _Masks) -> str:
+    for pattern, replacement in masks:
+        text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
+    return text
 
 
 _MISSING = "(missing)"

@@ -3,6 +3,7 @@
 Rules
 - Keys in the request's own headers, query and body are secrets too, wherever they stand; each is
   known by the name of its field, so that a request with another key is the same request.
+- So are the ids of a device and an account that Claude Code sends (`claude_code`).
 - A key that a stream cuts into pieces is found: the texts at one place of its chunks are one text.
 - Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
 """
@@ -17,6 +18,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from ..wire import Redaction, as_dict, redact_text, redact_value
+from .claude_code import list_ids
 from .columns import INDEXES
 from .exchange import Body, Exchange, Request
 
@@ -32,7 +34,12 @@ _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signatur
 def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets that a request carries, by name."""
     found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
-    return {name: value for name, value in found.items() if len(value) >= _SHORTEST}
+    return {
+        name: value
+        for name, value in found.items()
+        # a redirect that is served from its record has redacted keys
+        if len(value) >= _SHORTEST and not value.startswith("[redacted ")
+    }
 
 
 def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -46,6 +53,7 @@ def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[s
     body = request.body
     fields = as_dict(body.value).items() if body.kind == "json" else ()
     yield from ((f"field {k}", v) for k, v in fields if isinstance(v, str) and _key_field(k))
+    yield from list_ids(body.value)
     if body.kind == "text":
         yield from ((f"field {m[1]}", m[2]) for m in _FORM.finditer(body.value))
 
@@ -63,15 +71,24 @@ def redact_exchange(
             request,
             provider=redaction.value(request.provider),
             path=redaction.value(request.path),
-            query=redaction.value(_QUERY.sub(r"\1[redacted \2]", request.query)),
+            query=redaction.value(_redact_query(request.query)),
             body=_redact_body(request.body, redaction, secrets),
         ),
         response=msgspec.structs.replace(
             response,
-            headers=redaction.value(dict(response.headers)),
+            headers=redaction.value(_redact_location(response.headers)),
             body=_redact_body(response.body, redaction, secrets),
         ),
     )
+
+
+def _redact_query(query: str) -> str:
+    return _QUERY.sub(r"\1[redacted \2]", query)
+
+
+def _redact_location(headers: Mapping[str, str]) -> dict[str, str]:
+    path, mark, query = headers.get("location", "").partition("?")
+    return {**headers, "location": f"{path}?{_redact_query(query)}"} if mark else dict(headers)
 
 
 def _redact_body(body: Body, redaction: Redaction, secrets: Mapping[str, str]) -> Body:

@@ -9,9 +9,9 @@ Rules
   unaltered, an answer chunk by chunk. Only uncompressed answers are asked for.
 - If the client goes away, so does the upstream request. If the server cannot be reached, the answer
   is an error (502) that names its address; an answer that breaks off closes the connection.
-- What the relay writes names the address of the server, and so does the `Location` of an answer. An
-  SDK still has ours: in its `base_url`, and in the request of an error of its HTTP library, which
-  `notebook.cell.hidden_texts` keeps out of the notebook.
+- What the relay writes names the address of the server. An SDK still has ours: in its `base_url`,
+  in the `Location` of a redirect that stays on the tape (`headers`), and in the request of an error
+  of its HTTP library, which `notebook.cell.hidden_texts` keeps out of the notebook.
 - Of a request beyond `_LARGEST_REQUEST` nothing is kept or sent: the answer is an error (413).
 - It reaches the servers that it was started with and those that the notebook names (`address_of`),
   never one that a request or a record names.
@@ -29,7 +29,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import h11
 import msgspec
@@ -37,9 +37,11 @@ import msgspec
 from ..errors import AgentError, ModelError, UsageError
 from ..host import Background
 from ..models import Http, Limiter
+from .claude_code import QUIET
 from .exchange import Body, Refusal, Request, Response
+from .headers import Redirect, join_headers, select_answered, select_sent
 from .live_exchange import Received, Sent
-from .providers import BY_NAME, Provider, make_error
+from .providers import BY_NAME, PROVIDERS, Provider, make_error
 from .spending import Charge, Spending
 
 _LARGEST_REQUEST = 1 << 28  # bytes of a request's body
@@ -48,11 +50,6 @@ _TOO_LARGE = (
     " Nothing was sent. Send it from a client that is not on the tape."
 )
 _PIECE = 1 << 16
-_HOP = frozenset({
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
-    "te", "trailer", "transfer-encoding", "upgrade",
-})  # fmt: skip
-_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a request
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -118,6 +115,10 @@ class Relay:
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
         return f"{self.base}/{provider.name}{provider.tail}"
+
+    def list_variables(self) -> dict[str, str]:
+        """Return the variables that point programs here, and keep them from asking others."""
+        return {**{p.variable: self.address(p) for p in PROVIDERS}, **QUIET}
 
     def limit(
         self, rpm: float | None, concurrency: float | None, budget: float | None = None
@@ -325,7 +326,7 @@ class _Connection:
         if body is None:
             await self._refuse(provider, path, Refusal(_TOO_LARGE, 413))
             return
-        headers = _join_headers(head.headers)
+        headers = join_headers(head.headers)
         request = Request(
             method=head.method.decode("latin-1"),
             provider=provider.name,
@@ -340,7 +341,7 @@ class _Connection:
             beginning = asyncio.ensure_future(asyncio.to_thread(decision.begin))
             try:
                 await self._forward(
-                    upstream, request, headers, body, sent, begun=beginning, receive=receive
+                    route[:2], request, headers, body, sent, begun=beginning, receive=receive
                 )
                 return
             except UsageError as fault:  # nothing runs live here
@@ -355,7 +356,10 @@ class _Connection:
         if isinstance(decision, Refusal):
             await self._refuse(provider, path, decision)
         else:
-            await self._reply(decision.status, decision.headers, *decision.body.pieces())
+            answered = dict(decision.headers)
+            if "location" in answered:
+                answered["location"] = f"{self._relay.address(provider)}{answered['location']}"
+            await self._reply(decision.status, answered, *decision.body.pieces())
 
     async def _refuse(self, provider: Provider, path: str, refusal: Refusal) -> None:
         text = json.dumps(make_error(provider.name, path, refusal.status, refusal.message))
@@ -374,7 +378,7 @@ class _Connection:
 
     async def _forward(
         self,
-        upstream: Http,
+        server: tuple[Provider, Http],
         request: Request,
         headers: Mapping[str, str],
         body: bytes,
@@ -384,9 +388,8 @@ class _Connection:
         receive: Callable[[int, Mapping[str, str], bytes], None],
     ) -> None:
         """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
-        ours = _OURS | _list_hops(headers)
-        passed = {name: value for name, value in headers.items() if name not in ours}
-        passed["accept-encoding"] = "identity"
+        provider, upstream = server
+        passed = select_sent(headers)
         if not body and request.method in ("POST", "PUT", "PATCH"):
             passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
@@ -396,14 +399,11 @@ class _Connection:
             upstream.forward(request.method, target, passed, body) as (answer, raw),
         ):
             slot.note_answer(answer.status_code)
-            answered = _join_headers(raw)
-            ended = _HOP | _list_hops(answered)
-            url = upstream.address + target
-            passed_on = [
-                (name, _join_location(url, value) if name.lower() == b"location" else value)
-                for name, value in raw
-                if name.decode("latin-1").lower() not in ended
-            ]
+            answered = join_headers(raw)
+            redirect = Redirect(upstream.address, target, answered.pop("location", ""))
+            if redirect.path:
+                answered["location"] = redirect.path
+            passed_on = select_answered(raw, redirect.lead(self._relay.address(provider)))
             try:
                 await asyncio.shield(begun)
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
@@ -427,28 +427,6 @@ class _Connection:
                         ended=time.time(),
                     )
                 )
-
-
-def _join_headers(headers: Any) -> dict[str, str]:
-    joined: dict[str, str] = {}
-    for raw, value in headers:
-        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-        comma = "; " if name == "cookie" else ", "
-        joined[name] = f"{joined[name]}{comma}{text}" if name in joined else text
-    return joined
-
-
-def _join_location(url: str, location: bytes) -> bytes:
-    """Return where a redirect leads, which a client of ours would look for at the relay."""
-    try:
-        return urljoin(url, location.decode("latin-1")).encode("latin-1")
-    except ValueError:
-        return location
-
-
-def _list_hops(headers: Mapping[str, str]) -> set[str]:
-    """Return the headers that are for the next host only."""
-    return {name.strip().lower() for name in headers.get("connection", "").split(",")}
 
 
 async def _end(

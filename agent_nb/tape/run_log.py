@@ -22,11 +22,13 @@ from ..agent import AnswerReader
 from ..events import Call, Delta, End, Error, Event, EventLog, Metric, Node, Result, RunStart, User
 from ..models import make_decoder
 from ..wire import as_dict, as_list, encode_canonical
+from .claude_code import drop_reminders
 from .conversations import MESSAGES
 from .exchange import Exchange, Request
 from .spending import Prices
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
+_INSTRUCTING = ("system", "developer")  # roles of messages that are no prompts
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
 _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
 UNANSWERED = "not answered in this notebook"
@@ -127,13 +129,14 @@ def _find_result(call: Call, results: Mapping[str, Any]) -> Result:
 
 
 def _read_prompt(body: Mapping[str, Any]) -> str:
-    """Return the text of the last message of a request."""
+    """Return the text of the last message of a request, of those that no program's author wrote."""
     for name in MESSAGES:
         value = body.get(name)
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value:
-            return _read_text(value[-1])
+            asked = [m for m in value if as_dict(m).get("role") not in _INSTRUCTING]
+            return _read_text(drop_reminders((asked or value)[-1]))
     return ""
 
 

@@ -54,34 +54,19 @@ if TYPE_CHECKING:
     from .views import Views as Views
     from .visible import show_output as show_output
 
-_HOMES = {
-    "Fold": "nodes",
-    "LiveView": "live",
-    "Node": "nodes",
-    "Page": "nodes",
-    "Recovery": "saved_page",
-    "Row": "nodes",
-    "RunLiveButton": "run_live_button",
-    "Section": "nodes",
-    "Stack": "nodes",
-    "T": "nodes",
-    "Table": "nodes",
-    "Timeline": "timeline",
-    "ViewOptions": "live",
-    "Views": "views",
-    "clip_text": "format",
-    "count_noun": "format",
-    "describe_failure": "format",
-    "draw_html": "draw.html",
-    "format_count": "format",
-    "format_money": "format",
-    "join_parts": "format",
-    "make_bundle": "bundle",
-    "make_folded_bundle": "bundle",
-    "page_forms": "bundle",
-    "show_output": "visible",
-    "DISPLAY_TYPES": "values",
-    "display_nodes": "values",
+# file of the room -> the names that it defines
+_NAMES = {
+    "bundle": "make_bundle make_folded_bundle page_forms",
+    "draw.html": "draw_html",
+    "format": "clip_text count_noun describe_failure format_count format_money join_parts",
+    "live": "LiveView ViewOptions",
+    "nodes": "Fold Node Page Row Section Stack T Table",
+    "run_live_button": "RunLiveButton",
+    "saved_page": "Recovery",
+    "timeline": "Timeline",
+    "values": "DISPLAY_TYPES display_nodes",
+    "views": "Views",
+    "visible": "show_output",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOMES)
+__getattr__, __dir__ = open_door(__name__, _NAMES)

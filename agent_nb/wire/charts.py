@@ -44,22 +44,10 @@ _STILL = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "applicat
 _ACTIVE = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
 _MODEL_ID = re.compile(r"[\w-]{1,64}").fullmatch
 # keys of a Plotly figure whose values may be addresses
-_LOADING = frozenset(
-    {
-        "source",
-        "style",
-        "geojson",
-        "tiles",
-        "url",
-        "urls",
-        "data",
-        "sprite",
-        "glyphs",
-        "topojsonURL",
-        "plotlyServerURL",
-        "plotlyServerUrl",
-    }
-)
+_LOADING = frozenset({
+    "source", "style", "geojson", "tiles", "url", "urls", "data", "sprite", "glyphs", "topojsonURL",
+    "plotlyServerURL", "plotlyServerUrl",
+})  # fmt: skip
 _DROPPED = re.compile(r"[\x00-\x20]+")  # browsers drop these, or some, from an address
 # an address, or a path: the page's own server may act on a request
 _ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)

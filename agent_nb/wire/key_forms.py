@@ -21,22 +21,10 @@ import msgspec
 
 SHORTEST = 12  # characters of a secret value; a shorter one would be found in ordinary text
 # last words of the names of secret variables
-WORDS = frozenset(
-    {
-        "KEY",
-        "KEYS",
-        "TOKEN",
-        "SECRET",
-        "SECRETS",
-        "PASSWORD",
-        "PASSWD",
-        "PASSPHRASE",
-        "CREDENTIAL",
-        "CREDENTIALS",
-        "APIKEY",
-        "PAT",
-    }
-)
+WORDS = frozenset({
+    "KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
+    "CREDENTIALS", "APIKEY", "PAT",
+})  # fmt: skip
 
 
 class Pattern(msgspec.Struct, frozen=True):

@@ -22,17 +22,10 @@ from .key_search import CONTEXT, LONGEST, search_for
 from .unpicklable import Unpicklable
 
 # Fields of a provider's own objects that are signed or encrypted.
-OPAQUE = frozenset(
-    {
-        "signature",
-        "thought_signature",
-        "thoughtSignature",
-        "encrypted_content",
-        "encrypted_index",
-        "encrypted_stdout",
-        "data",
-    }
-)
+OPAQUE = frozenset({
+    "signature", "thought_signature", "thoughtSignature", "encrypted_content", "encrypted_index",
+    "encrypted_stdout", "data",
+})  # fmt: skip
 # Base64 of pictures, sound and PDF.
 _media = re.compile(
     r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|SUQz|JVBERi0)[A-Za-z0-9+/\s]{40,}+={0,2}\s*"

@@ -6,6 +6,7 @@ import pytest
 from helpers.streams import stored
 
 from agent_nb import events as ev
+from agent_nb.codecs import encode
 from agent_nb.events.chunks import decode_chunks
 
 WHERE = {"contextId": "ctx", "taskId": "t1", "timestamp": "2026-01-01T00:00:00.000Z"}
@@ -395,3 +396,11 @@ def test_a_hostile_kind_cannot_break_the_framing(tool):
     texts = looopy.write(looopy.read(json.dumps(evil) + "\n"))
     assert len(texts) == 1
     assert texts[0].count("\n\n") == 1
+
+
+def test_a_duration_is_written_as_the_nearest_millisecond():
+    result = ev.Result(run="r", call_id="c", name="sh", duration=1.001)
+    texts = encode([ev.RunStart(run="r"), result], "looopy", framing="ndjson")
+    objects = [json.loads(text) for text in texts]
+    durations = [obj["metadata"]["duration"] for obj in objects if obj["kind"] == "tool-complete"]
+    assert durations == [1001]

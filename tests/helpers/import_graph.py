@@ -129,8 +129,9 @@ def named_modules(name: str, path: Path, known: Collection[str]) -> Iterator[tup
             yield text, _longest_module(text.replace(":", "."), known)
     if is_door(path) and is_lazy(path):
         tables = [n for n in parse_file(path).body if isinstance(n, ast.Assign | ast.AnnAssign)]
-        for table in (t.value for t in tables):
-            for value in table.values if isinstance(table, ast.Dict) else ():
+        for table in (t.value for t in tables if isinstance(t.value, ast.Dict)):
+            # the face maps each name to its module, the door of a room each module to its names
+            for value in table.values if name == PACKAGE else table.keys:
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
                     full = f"{name}.{value.value.removeprefix('.')}"
                     yield value.value, full if full in known else ""

@@ -43,10 +43,14 @@ def chat_chunks(words, *, call=None, padding=True):
     yield {**base, "choices": [], "usage": usage}
 
 
-def chat_whole(text, **fields):
+def chat_whole(text, *, call=None, **fields):
     """Return a chat completion that is not streamed."""
     message = {"role": "assistant", "content": text, "refusal": None, **fields}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    if call:
+        function = {"name": call[0], "arguments": "".join(call[1])}
+        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+    reason = "tool_calls" if call else "stop"
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     return {
         "id": "chatcmpl-2",
@@ -93,15 +97,19 @@ def message_events(words, *, call=None):
     yield {"type": "message_stop"}
 
 
-def message_whole(text):
+def message_whole(text, *, call=None):
     """Return a message of Anthropic that is not streamed."""
+    content = [{"type": "text", "text": text}]
+    if call:
+        given = json.loads("".join(call[1]))
+        content.append({"type": "tool_use", "id": "toolu_1", "name": call[0], "input": given})
     return {
         "id": "msg_2",
         "type": "message",
         "role": "assistant",
         "model": "claude-sonnet-5",
-        "content": [{"type": "text", "text": text}],
-        "stop_reason": "end_turn",
+        "content": content,
+        "stop_reason": "tool_use" if call else "end_turn",
         "stop_sequence": None,
         "usage": {"input_tokens": 11, "output_tokens": 7},
     }
@@ -132,7 +140,7 @@ def google_whole(words, *, call=None):
     return last
 
 
-def response_events(words, body):
+def response_events(words, body, *, call=None):
     """Return the events of a streamed response, which repeats its text and the request's fields."""
     text = "".join(words)
     echo = {name: body.get(name) for name in ("instructions", "tools")}
@@ -166,7 +174,21 @@ def response_events(words, body):
     yield {"type": "response.output_text.done", **common, "text": text, "logprobs": []}
     yield {"type": "response.content_part.done", **common, "part": part}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-    whole = {**base, "status": "completed", "output": [item], "usage": usage}
+    items = [item]
+    if call:
+        whole = "".join(call[1])
+        asked = {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": call[0]}
+        common, items = (
+            {"item_id": "fc_1", "output_index": 1},
+            [item, {**asked, "arguments": whole}],
+        )
+        begun = {**asked, "arguments": ""}
+        yield {"type": "response.output_item.added", "output_index": 1, "item": begun}
+        for piece in call[1]:
+            yield {"type": "response.function_call_arguments.delta", **common, "delta": piece}
+        yield {"type": "response.function_call_arguments.done", **common, "arguments": whole}
+        yield {"type": "response.output_item.done", "output_index": 1, "item": items[1]}
+    whole = {**base, "status": "completed", "output": items, "usage": usage}
     yield {"type": "response.completed", "response": whole}
 
 

@@ -14,7 +14,7 @@ class Provider:
         self.server = Server(self._answer)
         self.replies = []  # statuses of answers to come; 200 when there are none
         self.words = ["Hel", "lo ", "from ", "the ", "server", "."]
-        self.call = None
+        self.call = None  # (name, pieces of arguments) of the tool to call; "": the first one
         self.stall = False  # streams do not end
         self.gate = None  # an event that answers wait for
 
@@ -35,8 +35,11 @@ class Provider:
         done = any(
             m.get("role") == "tool" or "tool_result" in json.dumps(m)
             for m in body.get("messages", [])
-        )
+        ) or "function_call_output" in json.dumps(body.get("input"))
         call = None if done or not body.get("tools") else self.call
+        if call and not call[0]:
+            tool = body["tools"][0]
+            call = (tool.get("function", tool)["name"], call[1])
         if "enerateContent" in peer.path:
             answered = "functionResponse" in json.dumps(body["contents"])
             call = None if answered or not body.get("tools") else self.call
@@ -45,21 +48,21 @@ class Provider:
             self._reply(
                 peer, list(answers.google_chunks(self.words, call=call)), whole, marked=False
             )
-        elif peer.path.endswith("/messages"):
+        elif peer.path.partition("?")[0].endswith("/messages"):
             self._reply(
                 peer,
                 list(answers.message_events(self.words, call=call)),
-                answers.message_whole("".join(self.words)),
+                answers.message_whole("".join(self.words), call=call),
                 names=True,
             )
         elif peer.path.endswith("/responses"):
-            events = answers.numbered(answers.response_events(self.words, body))
+            events = answers.numbered(answers.response_events(self.words, body, call=call))
             self._reply(peer, events, events[-1]["response"], names=True)
         else:
             self._reply(
                 peer,
                 list(answers.chat_chunks(self.words, call=call)),
-                answers.chat_whole("".join(self.words)),
+                answers.chat_whole("".join(self.words), call=call),
             )
 
     def _reply(self, peer, chunks, whole, *, names=False, marked=True):

@@ -95,6 +95,12 @@ def test_a_miss_names_the_field_of_the_nearest_request():
         ("<Model at 0x7f00aa11bb22>", "<Model at 0x7f00aa11bb33>"),
         ("File /tmp/ipykernel_12/34.py", "File /tmp/ipykernel_56/78.py"),
         ("Today's date: 2026-01-02.", "Today's date: 2026-11-28."),
+        ("It is late.\nToday is 2026-01-02.", "It is late.\nToday is 2026-11-28."),
+        ("it:\n0x7f00aa11bb22", "it:\n0x7f00aa11bb33"),
+        (
+            "visit https://errors.pydantic.dev/2.12/v/int_type",
+            "visit https://errors.pydantic.dev/2.14/v/int_type",
+        ),
         ("cost 17 USD", "cost 18 USD"),
     ],
 )

@@ -54,6 +54,25 @@ def test_the_project_alone_allows_a_host_of_models(tmp_path):
     assert not check_notebook(path).problems
 
 
+QUIET = """\
+import os
+print([os.environ.get(name) for name in ("LITELLM_LOCAL_MODEL_COST_MAP", "OPENAI_AGENTS_DISABLE_TRACING")])
+"""
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("first", [QUIET, "%load_ext agent_nb\n%agent tape\n" + QUIET])
+def test_in_a_test_libraries_ask_nothing_by_themselves(first, tmp_path, monkeypatch):
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "False")  # a value of the user stays
+    path = write(tmp_path / "n.ipynb", first)
+    strict, free = (
+        execute_notebook(path, ExecutionOptions(strict=strict)).notebook["cells"][0]["outputs"]
+        for strict in (True, False)
+    )
+    assert strict[-1]["text"].splitlines()[-1] == "['False', 'true']"
+    assert free[-1]["text"].splitlines()[-1] == "['False', None]"
+
+
 @pytest.mark.kernel
 def test_a_run_that_is_no_test_refuses_no_host(tmp_path):
     path = write(tmp_path / "n.ipynb", "import socket\nprint(socket.getaddrinfo.__module__)")

@@ -278,15 +278,6 @@ def test_the_error_of_a_server_without_tls_is_not_sent_again(taped):
     assert f"no answer of {address}/chat/completions: " in json.loads(body)["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "location", ["other?a=1", "/v1/chat/other?a=1", "//{host}/v1/chat/other?a=1"]
-)
-def test_a_redirect_to_the_same_server_names_its_address(taped, location):
-    one = taped(lambda peer: peer.reply(307, b"", location=location.format(host=one.server.host)))
-    answer, _ = one.ask()
-    assert answer.getheader("location") == f"{one.server.url}/chat/other?a=1"
-
-
 def test_a_recorded_answer_and_a_refusal_reach_no_server(taped):
     decisions = [
         Response(

@@ -16,31 +16,12 @@ from typing import Any
 from ..run_builder import Obj
 
 _NAMES = (
-    "activityType",
-    "cacheWriteTokens",
-    "cachedInputTokens",
-    "encryptedValue",
-    "entityId",
-    "expiresAt",
-    "inputTokens",
-    "interruptId",
-    "messageId",
-    "outputTokens",
-    "parentMessageId",
-    "parentRunId",
-    "parentToolCallId",
-    "rawEvent",
-    "reasoningTokens",
-    "responseSchema",
-    "runId",
-    "stepName",
-    "subagentRunId",
-    "threadId",
-    "toolCallId",
-    "toolCallName",
-    "toolCalls",
+    "activityType", "cacheWriteTokens", "cachedInputTokens", "encryptedValue", "entityId",
+    "expiresAt", "inputTokens", "interruptId", "messageId", "outputTokens", "parentMessageId",
+    "parentRunId", "parentToolCallId", "rawEvent", "reasoningTokens", "responseSchema", "runId",
+    "stepName", "subagentRunId", "threadId", "toolCallId", "toolCallName", "toolCalls",
     "totalTokens",
-)
+)  # fmt: skip
 # snake case -> name on the wire
 _TO_WIRE = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
 # fields whose objects have names of AG-UI too

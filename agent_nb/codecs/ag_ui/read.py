@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import (
@@ -29,12 +28,10 @@ from ...events import (
     User,
 )
 from ..block_protocol import BlockReader
-from ..blocks import Blocks
-from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, object_of, run_id, text_of
+from ..foreign_values import arguments_of, object_of, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
+from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
 from ..times import read_epoch
 from ..usage import counts_of
 from .incoming import content_text, read_last_turn, use_wire_names
@@ -50,36 +47,24 @@ _USAGE = {  # field of Counts -> its name in a usage
     "total": "totalTokens",
 }
 _STATE_KINDS = {line: kind for kind, line in STATE_TYPES.items()}
-_CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
 
-class AgUiReader:
+class AgUiReader(BlockReader):
     """Reads any number of runs, one after the other."""
 
+    START = "RUN_STARTED"
+    FORMS = FORMS
+    #: Type of a chunk's line -> the kind of its block.
+    CHUNKS: ClassVar = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
+
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, drawn_by(DRAW), _envelope)
-        self._calls = CallMatcher()
-        self._open_blocks = Blocks(self._run)
-        self._blocks = BlockReader(self._run, self._open_blocks, self._calls)
-        self._runs = 0
-        self._begun = False
-        self._over = False
+        super().__init__(RunBuilder(NAME, drawn_by(DRAW), _envelope))
         self._has_user_text = self._has_answer = False  # whether this run has them yet
         self._snapshot: list[Obj] = []  # this run's messages in the newest snapshot
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
-        obj = use_wire_names(item.obj)
-        kind = obj.get("type")
-        out: list[Event] = []
-        # a run may lack its start, and a second start is another run even without an end before it
-        if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
-            out += self.close()
-            self._begin(obj)
-        self._begun = True
-        if not isinstance(kind, str) or kind not in _CHUNKS:
-            out += self._open_blocks.close()
-        out += handler_of(self.HANDLERS, kind, AgUiReader._unknown)(self, obj)
+        out = self.read_object(use_wire_names(item.obj))
         self._has_user_text = self._has_user_text or any(isinstance(event, User) for event in out)
         self._has_answer = self._has_answer or any(
             isinstance(event, Respond) and event.content.strip() for event in out
@@ -88,15 +73,16 @@ class AgUiReader:
 
     def close(self) -> list[Event]:
         """Close open blocks as incomplete; add events that only the snapshot holds."""
-        out = [*self._open_blocks.close(incomplete=True), *self._blocks.cut_off()]
+        out = super().close()
         return [*out, *self._read_snapshot(out)]
 
     def _begin(self, obj: Obj) -> None:
-        self._runs += 1
-        self._over = self._begun = self._has_user_text = self._has_answer = False
+        super()._begin(obj)
+        self._has_user_text = self._has_answer = False
         self._snapshot = []
-        self._run.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
-        self._calls.clear()
+
+    def _id_of_run(self, obj: Obj) -> str:
+        return text_of(obj, "runId")
 
     # The run.
 
@@ -182,35 +168,29 @@ class AgUiReader:
 
     def _text_start(self, obj: Obj) -> list[Event]:
         of = {"user": "user", "assistant": "respond"}.get(str(obj.get("role", "assistant")), "")
-        return self._blocks.start(TEXT, obj, of=of) if of else self._unknown(obj)
+        return self.start(TEXT, obj, of=of) if of else self.unknown(obj)
 
     def _reasoning_start(self, obj: Obj) -> list[Event]:
-        return self._blocks.start(REASONING, obj)
+        return self.start(REASONING, obj)
 
     def _call_start(self, obj: Obj) -> list[Event]:
-        return self._blocks.start(TOOL, obj, name=text_of(obj, "toolCallName"))
-
-    def _content(self, obj: Obj) -> list[Event]:
-        return self._blocks.delta(FORMS[obj["type"]], obj)
-
-    def _end(self, obj: Obj) -> list[Event]:
-        return self._blocks.end(FORMS[obj["type"]], obj)
+        return self.start(TOOL, obj, name=text_of(obj, "toolCallName"))
 
     def _chunk(self, obj: Obj) -> list[Event]:
         """Read a `…_CHUNK` line: it opens its text, or continues the open one."""
-        of = _CHUNKS[obj["type"]]
+        of = self.CHUNKS[obj["type"]]
         text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
         if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
-            return [*self._open_blocks.close(), *self._unknown(obj)]
+            return [*self._blocks.close(), *self.unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
         key = text_of(obj, "messageId") or self._last_key(of)
         envelope = _envelope(obj)
         ts = envelope.pop("ts")
-        return self._open_blocks.delta(of, text, obj, drawn, key=key, ts=ts, where=envelope)
+        return self._blocks.delta(of, text, obj, drawn, key=key, ts=ts, where=envelope)
 
     def _last_key(self, of: str) -> str:
         """Return the id of the open message, which a chunk without an id continues, or ""."""
-        block = self._open_blocks.open_text
+        block = self._blocks.open_text
         return block.key if block is not None and block.of == of else ""
 
     # The rest.
@@ -219,10 +199,10 @@ class AgUiReader:
         """Read a result; if its call lacks an end line, the arguments end here."""
         wire_id = text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
-            return self._unknown(obj)
+            return self.unknown(obj)
         name = self._calls.tool_of(wire_id)
-        block = self._open_blocks.take(TOOL.key(obj))
-        open_call = [self._blocks.complete(block, {})] if block is not None else []
+        block = self._blocks.take(TOOL.key(obj))
+        open_call = [self.complete(block, {})] if block is not None else []
         match = self._calls.match_result(name, wire_id)
         span = {k: v for k, v in _envelope(obj).items() if k == "span"}
         fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
@@ -266,25 +246,21 @@ class AgUiReader:
             return [state]
         return [state, self._run.derived(User, content=prompt)]
 
-    def _unknown(self, obj: Obj) -> list[Event]:
-        return self._run.unknown(obj)
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "RUN_STARTED": _started,
         "RUN_FINISHED": _finished,
         "RUN_ERROR": _failed,
         "TEXT_MESSAGE_START": _text_start,
-        "TEXT_MESSAGE_CONTENT": _content,
-        "TEXT_MESSAGE_END": _end,
+        "TEXT_MESSAGE_CONTENT": BlockReader.delta,
+        "TEXT_MESSAGE_END": BlockReader.end,
         "TEXT_MESSAGE_CHUNK": _chunk,
         "REASONING_MESSAGE_START": _reasoning_start,
-        "REASONING_MESSAGE_CONTENT": _content,
-        "REASONING_MESSAGE_END": _end,
+        "REASONING_MESSAGE_CONTENT": BlockReader.delta,
+        "REASONING_MESSAGE_END": BlockReader.end,
         "REASONING_MESSAGE_CHUNK": _chunk,
         "TOOL_CALL_START": _call_start,
-        "TOOL_CALL_ARGS": _content,
-        "TOOL_CALL_END": _end,
+        "TOOL_CALL_ARGS": BlockReader.delta,
+        "TOOL_CALL_END": BlockReader.end,
         "TOOL_CALL_RESULT": _result,
         "STEP_STARTED": _step,
         "STEP_FINISHED": _step,

@@ -13,7 +13,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import (
@@ -43,24 +42,23 @@ from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
-from ..run_builder import Obj
-from ..writing import LiveBlocks, imported_line, split_block
+from ..run_builder import EventHandlers, Obj
+from ..writing import split_block
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
-class AgUiWriter:
+class AgUiWriter(BlockWriter):
     """Writes events of any number of runs, one after the other."""
 
+    NAME, FORM_OF, DRAW, WRITES_EMPTY_DELTAS = NAME, FORM_OF, DRAW, False
+
     def __init__(self, losses: Losses, options: Options) -> None:
+        super().__init__()
         self._losses = losses
         self._thread = options.conversation
         self._user_is_known = options.asked
-        self._live = LiveBlocks()
-        self._imported_blocks = BlockWriter(FORM_OF, self._live)
-        self._message_count = 0
-        self._block_ids: dict[str, str] = {}  # open block -> id of its message
         self._texts: dict[str, Texts] = {}  # span -> the texts of that run
         self._step: Step = ""  # whether the current block continues the text before it
         self._messages: dict[str, str] = {}  # span -> message id of its newest text
@@ -70,37 +68,21 @@ class AgUiWriter:
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
-        note = note_of(event, NAME)
-        if note is not None:
-            return [Item(obj) for obj in self._imported(event, note)]
+        if note_of(event, NAME) is not None:
+            return [Item(obj) for obj in self.write_objects(event)]
         # a node belongs to the run around it
         outer = event.parent if isinstance(event, Node) else event.span
         self._step = self._texts.setdefault(outer, Texts()).add(event)
-        handler = self.HANDLERS.get(type(event))
-        return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
+        return [Item(self._envelope(obj, event)) for obj in self.write_objects(event)]
 
     def close(self) -> list[Item]:
         """Return nothing; an error that is still held back counts as lost."""
         self._error.drop()
         return []
 
-    def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if note.get("derived"):
-            return []
-        if isinstance(event, Delta):
-            return self._imported_blocks.delta(event, note)
-        if isinstance(event, Think | Respond | Call | User):
-            return self._imported_blocks.block(event, note)
-        return imported_line(event, note, DRAW)
-
-    # Runs of our own.
-
     def _envelope(self, obj: Obj, event: Event) -> Obj:
-        span = (
-            {"subagentRunId": event.span}
-            if event.span and event.span in self._agents and "subagentRunId" not in obj
-            else {}
-        )
+        is_agents = event.span and event.span in self._agents and "subagentRunId" not in obj
+        span = {"subagentRunId": event.span} if is_agents else {}
         return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
 
     def _run_ids(self, event: Event) -> Obj:
@@ -111,27 +93,20 @@ class AgUiWriter:
             return []
         return [{"type": "RUN_STARTED", **self._run_ids(event)}]
 
-    def _message_id(self, event: Any) -> str:
-        """Return the id of the message that a block belongs to; forget it when the block closes.
+    def _new_id(self, event: Any) -> str:
+        """Return the id of the message that a block belongs to.
 
         A block that goes on with the text before it (see `events.text.Step`) shares its id.
         """
-        live = isinstance(event, Delta)
-        message_id = (self._block_ids.get if live else self._block_ids.pop)(event.block, "")
-        if message_id:
-            return message_id
-        if self._step == "go_on":
-            message_id = self._messages.get(event.span, "")
+        message_id = self._messages.get(event.span, "") if self._step == "go_on" else ""
         message_id = message_id or self._new_message_id(event)
         if self._step:
             self._messages[event.span] = message_id
-        if live:
-            self._block_ids[event.block] = message_id
         return message_id
 
     def _new_message_id(self, event: Event) -> str:
-        self._message_count += 1
-        return f"{event.run or 'run'}-{self._message_count}"
+        self._count += 1
+        return f"{event.run or 'run'}-{self._count}"
 
     def _user(self, event: User) -> list[Obj]:
         if event.span or self._user_is_known:
@@ -140,44 +115,21 @@ class AgUiWriter:
         content = [{"type": TEXT.delta, **ids, "delta": event.content}] if event.content else []
         return [{"type": TEXT.start, **ids, "role": "user"}, *content, {"type": TEXT.end, **ids}]
 
-    def _delta(self, event: Delta) -> list[Obj]:
-        form = FORM_OF.get(event.of)
-        if form is None or form is TOOL:  # a call's id is known when it is complete
-            return []
-        message_id = self._message_id(event)
-        start = self._start_block(form, message_id) if self._live.add(event) else []
-        if not event.text:
-            return start
-        return [*start, {"type": form.delta, form.id: message_id, "delta": event.text}]
-
-    def _start_block(self, form: BlockForm, message_id: str) -> list[Obj]:
+    def _start_block(self, form: BlockForm, ids: Obj) -> list[Obj]:
         role = {"role": "assistant" if form is TEXT else "reasoning"}
-        wrap = [{"type": "REASONING_START", form.id: message_id}] if form is REASONING else []
-        return [*wrap, {"type": form.start, form.id: message_id, **role}]
+        wrap = [{"type": "REASONING_START", **ids}] if form is REASONING else []
+        return [*wrap, {"type": form.start, **ids, **role}]
 
-    def _block(self, event: Think | Respond) -> list[Obj]:
-        """Write the end of a block; if its deltas were not written live, write the whole block."""
-        form, message_id = FORM_OF[event.type], self._message_id(event)
-        wrap = [{"type": "REASONING_END", form.id: message_id}] if form is REASONING else []
-        ending = [{"type": form.end, form.id: message_id}, *wrap]
-        if self._live.take(event):
-            return ending
-        content = [
-            {"type": form.delta, form.id: message_id, "delta": text}
-            for text, _ in split_block(event)
-            if text
-        ]
-        return [*self._start_block(form, message_id), *content, *ending]
+    def _end_block(self, form: BlockForm, ids: Obj) -> list[Obj]:
+        wrap = [{"type": "REASONING_END", **ids}] if form is REASONING else []
+        return [{"type": form.end, **ids}, *wrap]
 
     def _call(self, event: Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
         # arguments may have been edited since: the model's text is written only if it equals them
         matches = not event.args or parse_json(event.raw_args) == event.args
-        texts = (
-            [text for text, _ in split_block(event)]
-            if event.raw_args and matches
-            else [dumps(event.args)]
-        )
+        as_written = [text for text, _ in split_block(event)] if event.raw_args and matches else []
+        texts = as_written or [dumps(event.args)]
         args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts if text]
         return [
             {"type": TOOL.start, **ids, "toolCallName": event.name},
@@ -226,9 +178,6 @@ class AgUiWriter:
             return []
         return [DRAW[State](event)]
 
-    def _extension(self, event: Extension) -> list[Obj]:
-        return [DRAW[Extension](event)] if event.namespace == NAME else []
-
     def _on_error(self, event: Error) -> list[Obj]:
         self._error.add(event)
         return []
@@ -256,18 +205,17 @@ class AgUiWriter:
             outcome["interrupts"] = []
         return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]
 
-    #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start,
         User: _user,
-        Delta: _delta,
-        Think: _block,
-        Respond: _block,
+        Delta: BlockWriter.delta,
+        Think: BlockWriter.block,
+        Respond: BlockWriter.block,
         Call: _call,
         Result: _result,
         Node: _on_node,
         State: _state,
-        Extension: _extension,
+        Extension: BlockWriter.extension,
         Error: _on_error,
         Metric: _metric,
         End: _on_end,

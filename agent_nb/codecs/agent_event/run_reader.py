@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -37,7 +36,7 @@ from ...events import (
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, object_of, text_of
-from ..run_builder import RunBuilder, UniqueSpans, drawn_by, handler_of
+from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import OUTER, child_event
@@ -246,7 +245,7 @@ class RunReader:
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "thought": _thought,
         "tool_call": _call,
         "tool_progress": _progress,

@@ -10,8 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -37,6 +36,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
+from ..run_builder import EventHandlers
 from ..writing import LiveBlocks, imported_line, restore_block, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
 from .nested import restore_outer_lines
@@ -179,7 +179,7 @@ class AgentEventWriter:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         Think: _thought,
         Delta: _delta,
         Respond: _respond,

@@ -51,17 +51,6 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# One function for each kind: the fields of its line besides type and timestamp.
-
-
-def _draw_content(event: Any) -> Obj:
-    return {"content": event.content}
-
-
-def _call(event: Call) -> Obj:
-    return {"content": _dumps({"name": event.name, "args": event.args})}
-
-
 def _outcome(event: Result) -> Any:
     return (event.display or {}).get("text/plain", OUTCOMES[event.status])
 
@@ -91,26 +80,9 @@ def _draw_payload(event: Result) -> Obj:
     }
 
 
-def _draw_stored(event: Result) -> Obj:
-    return {"content": _dumps({"outcome": _outcome(event), "content": event.content})}
-
-
 def draw_counts(counts: Counts) -> Obj:
     """Draw the counts that this format has."""
     return {"input": counts.input, "output": counts.output, "duration": counts.duration}
-
-
-def _metric(event: Metric) -> Obj:
-    return {"step": draw_counts(event.step), "total": draw_counts(event.total)}
-
-
-def _error(event: Error) -> Obj:
-    return {"payload": {"error": event.message}}
-
-
-def _extension(event: Extension) -> Obj:
-    """Draw a line whose type is not one of Cogency's ten."""
-    return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
 def draw_batch(results: list[Result]) -> Obj:
@@ -129,11 +101,8 @@ def draw_batch(results: list[Result]) -> Obj:
 
 
 def _batch_entry(event: Result) -> Obj:
-    message = (
-        {"outcome": event.display["text/plain"]}
-        if event.display and "text/plain" in event.display
-        else {}
-    )
+    display = event.display or {}
+    message = {"outcome": display["text/plain"]} if "text/plain" in display else {}
     return {
         "tool": event.name,
         "status": "success" if event.status == "ok" else event.status,
@@ -142,22 +111,20 @@ def _batch_entry(event: Result) -> Obj:
     }
 
 
+#: Kind of event -> the function that draws the fields of its line besides type and timestamp.
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    User: _draw_content,
-    Think: _draw_content,
-    Respond: _draw_content,
-    Call: _call,
+    **dict.fromkeys((User, Think, Respond), lambda e: {"content": e.content}),
+    Call: lambda e: {"content": _dumps({"name": e.name, "args": e.args})},
     Result: _draw_payload,
-    Metric: _metric,
-    Error: _error,
-    Extension: _extension,
-    Execute: lambda _: {},
-    End: lambda _: {},
-    Interrupt: lambda _: {},
+    Metric: lambda e: {"step": draw_counts(e.step), "total": draw_counts(e.total)},
+    Error: lambda e: {"payload": {"error": e.message}},
+    # a line whose type is not one of Cogency's ten
+    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    **dict.fromkeys((Execute, End, Interrupt), lambda _: {}),
 }
 #: Other shapes of a line, by the `form` in its note: a result as it is stored, or as plain text.
 FORMS: dict[str, Callable[[Any], Obj]] = {
-    "stored": _draw_stored,
+    "stored": lambda e: {"content": _dumps({"outcome": _outcome(e), "content": e.content})},
     "text": lambda e: {"content": e.message if isinstance(e, Error) else e.content},
 }
 
@@ -184,11 +151,9 @@ def draw_line(event: Event, form: str = "") -> Obj:
 def time_of(obj: Mapping[str, Any]) -> float:
     """Return the timestamp (epoch seconds, in whole milliseconds), 0 if it is not a time."""
     value = obj.get("timestamp")
-    return (
-        read_epoch(value * 1000)
-        if isinstance(value, float | int) and not isinstance(value, bool)
-        else 0.0
-    )
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return read_epoch(value * 1000)
+    return 0.0
 
 
 def read_counts(value: Any) -> Counts:

@@ -6,7 +6,6 @@ the first line of a thought, because a thought of one line needs no deltas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -31,7 +30,7 @@ from ..foreign_values import arguments_of, object_of, parse_json, run_id, text_o
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
-from ..run_builder import RunBuilder, handler_of
+from ..run_builder import LineHandlers, RunBuilder, handler_of
 from .lines import (
     NAME,
     OUTCOMES,
@@ -224,14 +223,8 @@ class CogencyReader:
 
         The third item is the call itself if no line opened it.
         """
-        calls = self._calls
-        if name and calls.is_open(name):
-            return calls.match_result(name).call_id, name, []
-        if not name and (call_id := calls.oldest()):
-            name = calls.tool_of(call_id)
-            calls.take_oldest()
-            return call_id, name, []
-        match = calls.match_result(name)
+        name = name or self._calls.tool_of(self._calls.oldest())
+        match = self._calls.match_result(name)
         return match.call_id, name, self._run.implicit_call(match, "", name=name, ts=time_of(obj))
 
     def _metric(self, obj: Obj) -> list[Event]:
@@ -261,7 +254,7 @@ class CogencyReader:
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "user": _text,
         "think": _think,
         "respond": _text,

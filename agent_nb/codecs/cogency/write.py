@@ -82,11 +82,9 @@ class CogencyWriter:
     def _line_with_tool(self, event: Event) -> Obj:
         """Return the line of an event; an error of ours also names the tool of its open call."""
         line = _line(event)
-        tool = (
-            self._tools.get(event.call_id, "")
-            if isinstance(event, Error) and note_of(event, NAME) is None
-            else ""
-        )
+        if not isinstance(event, Error) or note_of(event, NAME) is not None:
+            return line
+        tool = self._tools.get(event.call_id, "")
         return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
 
     def close(self) -> list[Item]:
@@ -113,11 +111,9 @@ class CogencyWriter:
 
     def _release_batch(self) -> list[Item]:
         results, self._batch = self._batch, []
-        return (
-            [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
-            if results
-            else []
-        )
+        if results:
+            return [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
+        return []
 
     def _count_losses(self, event: Event) -> None:
         """Count the parts of carried fields that the format cannot hold."""

@@ -26,19 +26,10 @@ from .read import LoomReader, is_whole_run
 from .write import LoomWriter
 
 # types of frames that no other format here has
-_LOOM_TYPES = frozenset(
-    {
-        "node_enter",
-        "node_exit",
-        "tool_call_chunk",
-        "tool_start",
-        "tool_output",
-        "tool_end",
-        "checkpoint",
-        "updates",
-        "thought_chunk",
-    }
-)
+_LOOM_TYPES = frozenset({
+    "node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end",
+    "checkpoint", "updates", "thought_chunk",
+})  # fmt: skip
 # types of frames that other formats also use
 _COMMON_TYPES = frozenset(
     {"usage", "error", "values", "custom", "tool_call", "run_start", "message_chunk"}

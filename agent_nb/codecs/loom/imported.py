@@ -24,11 +24,9 @@ class ImportedFrames:
             return []
         if isinstance(event, Delta):
             self._live.add(event)
-            return (
-                [restore_object(draw_chunk(event.of, event.text), note)]
-                if event.of in ("think", "respond", "call")
-                else []
-            )
+            if event.of in ("think", "respond", "call"):
+                return [restore_object(draw_chunk(event.of, event.text), note)]
+            return []
         form = text_of(note, "form")
         if isinstance(event, End):
             reply = draw_reply(self._answer.text, event.status, event.finish_reason, form)
@@ -52,8 +50,6 @@ class ImportedFrames:
         call_note = note.get("call")
         if isinstance(call_note, dict):
             return [*self._block(event, note), restore_object(draw_frame(event), call_note)]
-        return (
-            self._block(event, note)
-            if note.get("form") == "chunks"
-            else [restore_object(draw_frame(event), note)]
-        )
+        if note.get("form") == "chunks":
+            return self._block(event, note)
+        return [restore_object(draw_frame(event), note)]

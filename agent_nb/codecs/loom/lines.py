@@ -69,10 +69,6 @@ def draw_reply(text: str, status: EndStatus, reason: str, form: str = "") -> Obj
     }
 
 
-def _run_start(event: RunStart) -> Obj:
-    return {"type": "run_start", **({"agent": event.agent} if event.agent else {})}
-
-
 def _node(event: Node) -> Obj:
     if event.phase == "enter":
         return {"type": "node_enter", "id": event.name}
@@ -102,15 +98,6 @@ def _extension(event: Extension) -> Obj:
     return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
-def _call(event: Call) -> Obj:
-    return {
-        "type": "tool_call",
-        "call_id": event.call_id,
-        "name": event.name,
-        "arguments": event.args,
-    }
-
-
 def _result(event: Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
     raw = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
@@ -120,12 +107,17 @@ def _result(event: Result) -> Obj:
 
 #: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    RunStart: _run_start,
+    RunStart: lambda e: {"type": "run_start", **({"agent": e.agent} if e.agent else {})},
     Node: _node,
     Metric: _metric,
     State: _state,
     Extension: _extension,
-    Call: _call,
+    Call: lambda e: {
+        "type": "tool_call",
+        "call_id": e.call_id,
+        "name": e.name,
+        "arguments": e.args,
+    },
     Result: _result,
     Started: lambda e: {"type": "tool_start", "call_id": e.call_id, "name": e.name},
     Progress: lambda e: {"type": "tool_output", "call_id": e.call_id, "content": e.text},

@@ -16,8 +16,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Answer,
@@ -43,6 +42,7 @@ from ...events import (
 from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
+from ..run_builder import EventHandlers
 from ..stream_encoder import NO_KIND
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
@@ -135,15 +135,10 @@ class RunWriter:
     def _leave(self, error: str = "") -> list[Obj]:
         """Leave the open node, if any; `error`: why it failed."""
         name, self._node, self._in_request, self._error = self._node, "", False, None
-        return (
-            [
-                self._frame(
-                    {"type": "node_exit", "id": name, "result": {"Err": error} if error else "Ok"}
-                )
-            ]
-            if name
-            else []
-        )
+        if not name:
+            return []
+        result = {"Err": error} if error else "Ok"
+        return [self._frame({"type": "node_exit", "id": name, "result": result})]
 
     def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
         """Enter node `name` for an event; return the frames for that, and the event's node id.
@@ -279,7 +274,7 @@ class RunWriter:
         return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, reason))]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start_run,
         User: _user,
         Node: _on_node,

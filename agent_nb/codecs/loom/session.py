@@ -15,8 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Approval,
@@ -42,7 +41,7 @@ from ..blocks import Blocks
 from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder, UniqueSpans, handler_of
+from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, handler_of
 from ..usage import CHAT, counts_of
 from .lines import (
     CANCELS,
@@ -297,7 +296,7 @@ class Session:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "run_start": _run_start,
         "node_enter": _enter,
         "node_exit": _exit,

@@ -13,17 +13,16 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
 
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..blocks import Blocks, OpenBlock
-from ..call_matching import CallMatcher, Match
+from ..call_matching import CallMatcher
 from ..foreign_values import arguments_of, object_of, parse_json, text_of
 from ..passthrough import note_difference
-from ..run_builder import RunBuilder
+from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
 from .lines import NAME, Obj, draw_chunk, draw_frame, payload_of
 
@@ -103,71 +102,59 @@ class ToolFrames:
         }
         return [msgspec.structs.replace(event, extra={NAME: note})]
 
-    def _implicit_call(self, frame: Obj, match: Match, args: Any = None) -> list[Event]:
-        """Return the call that a frame is about, if no frame opened it."""
-        fields = {
-            **self._run.envelope(frame),
-            "name": text_of(frame, "name"),
-            "args": object_of(args),
-        }
-        return self._run.implicit_call(match, text_of(frame, "call_id"), **fields)
+    def _about_call(
+        self,
+        cls: type[Event],
+        frame: Obj,
+        *,
+        arguments: Any = None,
+        ends: bool = False,
+        **fields: Any,
+    ) -> list[Event]:
+        """Return the event of a frame about a call, after the call itself if that is new.
+
+        `arguments`: those of the call, if the frame holds them. `ends`: the frame ends the call.
+        """
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
+        # output without an id belongs to a running call before open chunks
+        running = cls is Progress and not wire_id and self._calls.is_open(name)
+        out = [] if running else self._unfinished_call(name, wire_id, arguments)
+        match = (self._calls.match_result if ends else self._calls.match_line)(name, wire_id)
+        call = {**self._run.envelope(frame), "name": name, "args": object_of(arguments)}
+        out += self._run.implicit_call(match, wire_id, **call)
+        return [*out, self._run.line(cls, frame, match.note, call_id=match.call_id, **fields)]
 
     def _started(self, frame: Obj) -> list[Event]:
-        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        out = self._unfinished_call(name, wire_id)
-        match = self._calls.match_line(name, wire_id)
-        out += self._implicit_call(frame, match)
-        fields: Obj = {"call_id": match.call_id, "name": name}
-        return [*out, self._run.line(Started, frame, match.note, **fields)]
+        return self._about_call(Started, frame, name=text_of(frame, "name"))
 
     def _output(self, frame: Obj) -> list[Event]:
-        """Read output of a tool; without an id it belongs to a running call before open chunks."""
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
-        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        running = not wire_id and self._calls.is_open(name)
-        out = [] if running else self._unfinished_call(name, wire_id)
-        match = self._calls.match_line(name, wire_id)
-        out += self._implicit_call(frame, match)
-        fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
-        return [*out, self._run.line(Progress, frame, match.note, **fields)]
+        return self._about_call(Progress, frame, text=frame["content"])
 
     def _ended(self, frame: Obj) -> list[Event]:
         """Read the result of a tool; a second one is an extension."""
-        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        if self._calls.state_of(wire_id) == "over":
+        if self._calls.state_of(text_of(frame, "call_id")) == "over":
             return self._unknown(frame)
-        out = self._unfinished_call(name, wire_id)
-        match = self._calls.match_result(name, wire_id)
-        out += self._implicit_call(frame, match)
         text, raw = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
-            "call_id": match.call_id,
-            "name": name,
+            "name": text_of(frame, "name"),
             "content": text,
             "status": "error" if frame.get("is_error") is True else "ok",
             "display": {"text/plain": raw} if isinstance(raw, str) and raw != text else None,
         }
-        return [*out, self._run.line(Result, frame, match.note, **fields)]
+        return self._about_call(Result, frame, ends=True, **fields)
 
     def _approval(self, frame: Obj) -> list[Event]:
         """Read the question whether a call may run; it may complete the call's arguments."""
-        args, name, wire_id = (
-            frame.get("arguments"),
-            text_of(frame, "name"),
-            text_of(frame, "call_id"),
-        )
-        out = self._unfinished_call(name, wire_id, args)
-        match = self._calls.match_line(name, wire_id)
-        out += self._implicit_call(frame, match, args)
-        fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
-        return [*out, self._run.line(Approval, frame, match.note, **fields)]
+        arguments = frame.get("arguments")
+        return self._about_call(Approval, frame, arguments=arguments, args=object_of(arguments))
 
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
     #: Type of an object -> the method that reads it.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "tool_call_chunk": _chunk,
         "tool_call": _call,
         "tool_start": _started,

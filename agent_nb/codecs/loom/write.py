@@ -58,13 +58,8 @@ class LoomWriter:
         if self._form == "export":
             return to_export(frame)
         wrap = frame.get("#ws")
-        frame = (
-            {k: v for k, v in frame.items() if not k.startswith("#")}
-            if any(k.startswith("#") for k in frame)
-            else frame
-        )
-        return (
-            {"type": "run_stream_event", **wrap, "event": frame}
-            if isinstance(wrap, dict)
-            else frame
-        )
+        if any(k.startswith("#") for k in frame):
+            frame = {k: v for k, v in frame.items() if not k.startswith("#")}
+        if isinstance(wrap, dict):
+            return {"type": "run_stream_event", **wrap, "event": frame}
+        return frame

@@ -20,16 +20,9 @@ from .read import LooopyReader
 from .write import LooopyWriter
 
 _KIND_PREFIXES = (
-    "task-",
-    "content-",
-    "thought-",
-    "tool-",
-    "internal:",
-    "llm-usage",
-    "subtask-",
-    "input-",
+    "task-", "content-", "thought-", "tool-", "internal:", "llm-usage", "subtask-", "input-",
     "auth-",
-)
+)  # fmt: skip
 
 
 def _score(item: Item) -> float:

@@ -35,7 +35,7 @@ from ...events import (
     Think,
     User,
 )
-from ..foreign_values import object_of
+from ..foreign_values import object_of, text_of
 from ..passthrough import Shift, count_on
 from ..times import shift_iso
 from ..usage import CHAT, counts_of, draw_prompt_counts
@@ -94,11 +94,9 @@ _DOCUMENT_NAMES = {"content-delta": ("delta", "content"), "thought-stream": ("co
 def use_document_names(obj: Obj) -> Obj:
     """Return an object with its text under the name that the document's client reads."""
     name, document_name = _DOCUMENT_NAMES.get(obj["kind"], ("", ""))
-    return (
-        {(document_name if key == name else key): value for key, value in obj.items()}
-        if name in obj
-        else obj
-    )
+    if name in obj:
+        return {(document_name if key == name else key): value for key, value in obj.items()}
+    return obj
 
 
 def _run_start(event: RunStart) -> Obj:
@@ -131,19 +129,6 @@ def read_attributes(obj: Mapping[str, Any]) -> Obj | None:
     return {**kinds, **(metadata if isinstance(metadata, dict) else {})} or None
 
 
-def _call(event: Call) -> Obj:
-    return {
-        "kind": "tool-call",
-        "toolCallId": event.call_id,
-        "toolName": event.name,
-        "arguments": event.args,
-    }
-
-
-def _started(event: Started) -> Obj:
-    return {"kind": "tool-start", "toolCallId": event.call_id, "toolName": event.name}
-
-
 def _progress(event: Progress) -> Obj:
     fraction = {"progress": event.fraction} if event.fraction is not None else {}
     message = {"message": event.message} if event.message else {}
@@ -159,12 +144,9 @@ def _progress(event: Progress) -> Obj:
 
 def _result(event: Result) -> Obj:
     succeeded = event.status == "ok"
-    ms = event.duration * 1000
-    metadata = (
-        {"metadata": {"duration": int(ms) if round(ms, 3).is_integer() else round(ms, 3)}}
-        if event.duration
-        else {}
-    )
+    ms = round(event.duration * 1000, 3)
+    duration = {"duration": round(ms) if ms.is_integer() else ms}
+    metadata = {"metadata": duration} if event.duration else {}
     outcome = {"result": event.content} if succeeded else {"error": as_text(event.content)}
     return {
         "kind": "tool-complete",
@@ -213,20 +195,18 @@ def _state(event: State) -> Obj:
     return {"kind": kind, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
-def _node(event: Node) -> Obj:
-    return {
-        "kind": "internal:llm-call",
-        **{k: v for k, v in (event.data or {}).items() if k != "internal"},
-    }
-
-
 #: type of an event -> the function that draws it
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: _run_start,
     User: lambda e: {"kind": "message", "message": {"role": "user", "content": e.content}},
     Think: _think,
-    Call: _call,
-    Started: _started,
+    Call: lambda e: {
+        "kind": "tool-call",
+        "toolCallId": e.call_id,
+        "toolName": e.name,
+        "arguments": e.args,
+    },
+    Started: lambda e: {"kind": "tool-start", "toolCallId": e.call_id, "toolName": e.name},
     Progress: _progress,
     Result: _result,
     Approval: lambda e: {
@@ -237,7 +217,10 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     },
     Metric: _metric,
     State: _state,
-    Node: _node,
+    Node: lambda e: {
+        "kind": "internal:llm-call",
+        **{k: v for k, v in (e.data or {}).items() if k != "internal"},
+    },
     End: lambda e: {
         "kind": "task-complete",
         **({"finishReason": e.finish_reason} if e.finish_reason else {}),
@@ -253,17 +236,13 @@ def read_status(payload: Obj) -> tuple[str, str, str]:
     cause is `metadata.reason` if that is `user`, `timeout` or `limit`, else "".
     """
     status, metadata = payload.get("status"), payload.get("metadata")
-    reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
+    reason = text_of(object_of(metadata), "reason")
     cause = reason if reason in CAUSES else ""
+    fields = status if isinstance(status, dict) else {"state": status}
     messages = (
-        [_text(status.get("error")), _text(status.get("message"))]
-        if isinstance(status, dict)
-        else []
+        text_of(fields, "error"),
+        text_of(fields, "message"),
+        "" if cause else reason,
+        text_of(payload, "message"),
     )
-    messages += ["" if cause else reason, _text(payload.get("message"))]
-    state = status.get("state") if isinstance(status, dict) else status
-    return _text(state), cause, next(filter(None, messages), "")
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return text_of(fields, "state"), cause, next(filter(None, messages), "")

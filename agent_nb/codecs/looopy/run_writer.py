@@ -11,8 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Answer,
@@ -39,6 +38,7 @@ from ...events import (
 from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
+from ..run_builder import EventHandlers
 from ..times import format_iso
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedEvents
@@ -157,11 +157,9 @@ class RunWriter:
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
             return []
-        return (
-            []
-            if self._live.take(event)
-            else [self._piece(text, event.span) for text, _ in split_block(event)]
-        )
+        if self._live.take(event):
+            return []
+        return [self._piece(text, event.span) for text, _ in split_block(event)]
 
     def _think(self, event: Think) -> list[Obj]:
         self._thought_count += 1
@@ -284,7 +282,7 @@ class RunWriter:
         }
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start_run,
         User: _user,
         Delta: _delta,

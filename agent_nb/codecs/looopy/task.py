@@ -13,7 +13,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Any, ClassVar, Literal
 
 from ...events import (
@@ -34,7 +34,7 @@ from ..blocks import Blocks
 from ..foreign_values import text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import RunBuilder, drawn_by
+from ..run_builder import LineHandlers, RunBuilder, drawn_by
 from ..times import read_epoch
 from .lines import (
     DRAW,
@@ -86,16 +86,12 @@ class Task:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
         self._ts = read_epoch(obj.get("timestamp"))
-        closing = (
-            []
-            if kind in ("content-delta", "content-complete")
-            else self._observe(self._text.close())
-        )
-        events = (
-            self._tools.read(obj)
-            if kind in KINDS
-            else self.HANDLERS.get(kind, Task._unknown)(self, obj)
-        )
+        continues = kind in ("content-delta", "content-complete")
+        closing = [] if continues else self._observe(self._text.close())
+        if kind in KINDS:
+            events = self._tools.read(obj)
+        else:
+            events = self.HANDLERS.get(kind, Task._unknown)(self, obj)
         return [*closing, *self._observe(events)]
 
     def enter_agent(self, obj: Obj) -> list[Event]:
@@ -281,22 +277,10 @@ class Task:
     def _end_request(self) -> list[Event]:
         """Return the end of the open model request, if any."""
         span, self._request_span = self._request_span, ""
-        data = {"internal": True}
-        return (
-            [
-                self._derived(
-                    Node,
-                    name="llm",
-                    phase="exit",
-                    span=span,
-                    parent=self.span,
-                    result="ok",
-                    data=data,
-                )
-            ]
-            if span
-            else []
-        )
+        if not span:
+            return []
+        fields: Obj = {"phase": "exit", "result": "ok", "data": {"internal": True}}
+        return [self._derived(Node, name="llm", span=span, parent=self.span, **fields)]
 
     def _question(self, obj: Obj) -> list[Event]:
         self._user_questions[_question_id(obj)] = None
@@ -311,7 +295,7 @@ class Task:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "task-created": _created,
         "task-status": _status,
         "task-complete": _complete_task,

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, fraction_of, object_of, text_of
-from ..run_builder import RunBuilder
+from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
 _REMEMBERED = 256  # calls
@@ -77,12 +77,13 @@ class ToolEvents:
         fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
         return [self._run.line(Call, obj, raw_args=raw, **fields)]
 
-    def _implicit_call(self, obj: Obj, match: Match) -> list[Event]:
-        """Return the call that an object is about, if no `tool-call` opened it."""
+    def _about_call(self, cls: type[Event], obj: Obj, match: Match, **fields: Any) -> list[Event]:
+        """Return the event of an object about a call, after the call itself if that is new."""
         location = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
         args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        return self._run.implicit_call(match, wire_id, **location, name=name, args=args)
+        implicit = self._run.implicit_call(match, wire_id, **location, name=name, args=args)
+        return [*implicit, self._run.line(cls, obj, call_id=match.call_id, **fields)]
 
     def _first_start(self, call_id: str) -> bool:
         if call_id in self._started_calls:
@@ -100,18 +101,17 @@ class ToolEvents:
         match = self._calls.match_line(name, wire_id)
         if wire_id and not self._first_start(match.call_id):
             return self._unknown(obj)
-        implicit = self._implicit_call(obj, match)
-        return [*implicit, self._run.line(Started, obj, call_id=match.call_id, name=name)]
+        return self._about_call(Started, obj, match, name=name)
 
     def _progress(self, obj: Obj) -> list[Event]:
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit, data = self._implicit_call(obj, match), obj.get("metadata")
+        data = obj.get("metadata")
         fields: Obj = {
             "fraction": fraction_of(obj.get("progress")),
             "message": text_of(obj, "message"),
             "data": data if isinstance(data, dict) else None,
         }
-        return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
+        return self._about_call(Progress, obj, match, **fields)
 
     def _ended(self, obj: Obj) -> list[Event]:
         """Read a result; without `success`, an `error` without a `result` means failure."""
@@ -120,7 +120,6 @@ class ToolEvents:
             return self._unknown(obj)
         match = self._calls.match_result(name, wire_id)
         self.questions.pop(match.call_id, None)
-        implicit = self._implicit_call(obj, match)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
         succeeded = obj.get("success") is not False and not only_error
         fields: Obj = {
@@ -129,22 +128,21 @@ class ToolEvents:
             "content": obj.get("result" if succeeded else "error", obj.get("result", "")),
             "duration": _seconds(object_of(obj.get("metadata")).get("duration")),
         }
-        return [*implicit, self._run.line(Result, obj, call_id=match.call_id, **fields)]
+        return self._about_call(Result, obj, match, **fields)
 
     def _question(self, obj: Obj) -> list[Event]:
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit, args = self._implicit_call(obj, match), object_of(obj.get("toolArguments"))
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")
         reason = "" if prompt == plain_prompt(text_of(obj, "toolName")) else prompt
-        fields: Obj = {"call_id": match.call_id, "args": args, "reason": reason}
-        return [*implicit, self._run.line(Approval, obj, **fields)]
+        args = object_of(obj.get("toolArguments"))
+        return self._about_call(Approval, obj, match, args=args, reason=reason)
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     #: Type of an object -> the method that reads it.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "tool-call": _call,
         "tool-start": _started,
         "internal:tool-start": _started,

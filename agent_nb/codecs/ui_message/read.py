@@ -29,60 +29,48 @@ from ...events import (
     State,
 )
 from ..block_protocol import BlockReader
-from ..blocks import Blocks
-from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, object_of, run_id, text_of
+from ..foreign_values import arguments_of, object_of, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
-from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
+from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
 from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 # the object that Pydantic AI yields for the frame `[DONE]`
 _DONE = {"type": "done"}
 
 
-class UiMessageReader:
+class UiMessageReader(BlockReader):
     """Reads any number of messages, one after the other."""
 
+    START = "start"
+    FORMS = FORMS
+
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, drawn_by(DRAW))
-        self._calls = CallMatcher()
-        self._open_blocks = Blocks(self._run)
-        self._blocks = BlockReader(self._run, self._open_blocks, self._calls)
-        self._runs = 0
-        self._begun = self._over = self._failed = False
+        super().__init__(RunBuilder(NAME, drawn_by(DRAW)))
+        self._failed = False
         self._step_count = 0
         self._step_span = ""
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one chunk."""
-        obj = item.obj
-        kind = obj.get("type")
-        out: list[Event] = []
-        if obj == _DONE:
-            return out
-        if not self._runs or self._over or (kind == "start" and self._begun):
-            out += self.close()
-            self._begin(obj)
-        self._begun = True
-        return [*out, *handler_of(self.HANDLERS, kind, UiMessageReader._unknown)(self, obj)]
+        return [] if item.obj == _DONE else self.read_object(item.obj)
 
     def close(self) -> list[Event]:
         """Close open blocks as incomplete; a run that had an error ends as failed."""
-        out = self._blocks.cut_off()
+        out = super().close()
         if self._failed and not self._over:
             out.append(self._run.derived(End, status="error"))
             self._over = True
         return out
 
     def _begin(self, obj: Obj) -> None:
-        self._runs += 1
-        self._begun = self._over = self._failed = False
+        super()._begin(obj)
+        self._failed = False
         self._step_span, self._step_count = "", 0
-        number = text_of(obj, "messageId") if obj.get("type") == "start" else ""
-        self._run.new_run(number or run_id(NAME, obj, self._runs))
-        self._calls.clear()
+
+    def _id_of_run(self, obj: Obj) -> str:
+        return text_of(obj, "messageId") if obj.get("type") == self.START else ""
 
     # The run.
 
@@ -91,7 +79,7 @@ class UiMessageReader:
 
     def _finish(self, obj: Obj) -> list[Event]:
         """Read the end of a message."""
-        out = self._blocks.cut_off()
+        out = super().close()
         reason = text_of(obj, "finishReason")
         self._over = True
         status = "error" if self._failed or reason == "error" else "ok"
@@ -103,7 +91,7 @@ class UiMessageReader:
         ]
 
     def _abort(self, obj: Obj) -> list[Event]:
-        out = self._blocks.cut_off()
+        out = super().close()
         self._over = True
         reason = text_of(obj, "reason")
         cause = reason if reason in CAUSES else "user"
@@ -137,13 +125,7 @@ class UiMessageReader:
     # Blocks.
 
     def _start_block(self, obj: Obj) -> list[Event]:
-        return self._blocks.start(FORMS[obj["type"]], obj, name=text_of(obj, "toolName"))
-
-    def _content(self, obj: Obj) -> list[Event]:
-        return self._blocks.delta(FORMS[obj["type"]], obj)
-
-    def _end(self, obj: Obj) -> list[Event]:
-        return self._blocks.end(FORMS[obj["type"]], obj)
+        return self.start(FORMS[obj["type"]], obj, name=text_of(obj, "toolName"))
 
     def _call(self, obj: Obj) -> list[Event]:
         """Read the whole input of a call; in a `tool-input-error` it is invalid or incomplete."""
@@ -168,9 +150,9 @@ class UiMessageReader:
 
     def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
         """Return the call: of its open block if it has one, else of the chunk alone."""
-        args, block = obj.get("input"), self._open_blocks.take(TOOL.key(obj))
+        args, block = obj.get("input"), self._blocks.take(TOOL.key(obj))
         if block is not None:
-            return self._blocks.complete(block, {}, **fields)
+            return self.complete(block, {}, **fields)
         raw = args if failed and isinstance(args, str) else ""
         raw = arguments_of(args)[1] if isinstance(args, dict) else raw
         incomplete = failed and not isinstance(args, dict)
@@ -187,7 +169,7 @@ class UiMessageReader:
             report = self._run.line(Progress, obj, **fields)
             return [*self._run.implicit_call(match, wire_id), report]
         if self._calls.state_of(wire_id) == "over":
-            return self._unknown(obj)
+            return self.unknown(obj)
         name = self._calls.tool_of(wire_id)
         match = self._calls.match_result(name, wire_id)
         status, content = _OUTPUTS[obj["type"]](obj)
@@ -201,11 +183,7 @@ class UiMessageReader:
         approval = self._run.line(Approval, obj, call_id=match.call_id)
         return [*self._run.implicit_call(match, wire_id), approval]
 
-    def _unknown(self, obj: Obj) -> list[Event]:
-        return self._run.unknown(obj)
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
-    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+    HANDLERS: ClassVar[LineHandlers] = {
         "start": _start,
         "finish": _finish,
         "abort": _abort,
@@ -214,13 +192,13 @@ class UiMessageReader:
         "finish-step": _on_step,
         "message-metadata": _metadata,
         "text-start": _start_block,
-        "text-delta": _content,
-        "text-end": _end,
+        "text-delta": BlockReader.delta,
+        "text-end": BlockReader.end,
         "reasoning-start": _start_block,
-        "reasoning-delta": _content,
-        "reasoning-end": _end,
+        "reasoning-delta": BlockReader.delta,
+        "reasoning-end": BlockReader.end,
         "tool-input-start": _start_block,
-        "tool-input-delta": _content,
+        "tool-input-delta": BlockReader.delta,
         "tool-input-available": _call,
         "tool-input-error": _call,
         "tool-output-available": _output,

@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import (
@@ -37,33 +36,26 @@ from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore_object
-from ..provenance import note_of
-from ..run_builder import Obj
-from ..writing import LiveBlocks, imported_line, split_block
+from ..run_builder import EventHandlers, Obj
+from ..writing import split_block
 from .lines import CAUSES, CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
 
 
-class UiMessageWriter:
+class UiMessageWriter(BlockWriter):
     """Writes events of any number of runs, one after the other."""
 
+    NAME, FORM_OF, DRAW, WRITES_EMPTY_DELTAS = NAME, FORM_OF, DRAW, True
+
     def __init__(self, losses: Losses, options: Options) -> None:
+        super().__init__()
         self._losses = losses
         self._sse = options.framing == "sse"
-        self._live = LiveBlocks()
-        self._imported_blocks = BlockWriter(FORM_OF, self._live)
-        self._block_count = 0
-        self._block_ids: dict[str, str] = {}
         self._abort_reason = ""
         self._has_written = False
 
     def write(self, event: Event) -> list[Item]:
         """Return the chunks of one event."""
-        note = note_of(event, NAME)
-        if note is not None:
-            objects = self._imported(event, note)
-        else:
-            handler = self.HANDLERS.get(type(event))
-            objects = handler(self, event) if handler else []
+        objects = self.write_objects(event)
         self._has_written = self._has_written or bool(objects)
         return [Item(obj) for obj in objects]
 
@@ -72,73 +64,35 @@ class UiMessageWriter:
         return [Item("[DONE]", RAW)] if self._sse and self._has_written else []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if note.get("derived"):
-            return []
-        if isinstance(event, Delta):
-            return self._imported_blocks.delta(event, note)
-        if isinstance(event, Call):
-            call_note = note.get("call")
-            # `tool-input-available` ends the block of a call, and its note is in "call"
-            block_note = {k: v for k, v in note.items() if k != "end"}
-            lines = self._imported_blocks.block(event, block_note)
-            return (
-                [*lines, restore_object(DRAW[Call](event), call_note)]
-                if isinstance(call_note, dict)
-                else lines
-            )
-        if isinstance(event, Think | Respond):
-            return self._imported_blocks.block(event, note)
-        return imported_line(event, note, DRAW)
+        if not isinstance(event, Call):
+            return super()._imported(event, note)
+        # `tool-input-available` ends the block of a call, and its note is in "call"
+        lines = super()._imported(event, {k: v for k, v in note.items() if k != "end"})
+        call_note = note.get("call")
+        if isinstance(call_note, dict):
+            lines.append(restore_object(DRAW[Call](event), call_note))
+        return lines
 
     # Runs of our own.
 
     def _start(self, event: RunStart) -> list[Obj]:
         return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
 
-    def _block_id(self, event: Any) -> str:
-        """Return the id of a block on the wire; forget it when the block closes."""
-        take = self._block_ids.get if isinstance(event, Delta) else self._block_ids.pop
-        block_id = take(event.block, "")
-        if not block_id:
-            self._block_count += 1
-            block_id = f"block-{self._block_count}"
-            if isinstance(event, Delta):
-                self._block_ids[event.block] = block_id
-        return block_id
-
-    def _delta(self, event: Delta) -> list[Obj]:
-        form = FORM_OF.get(event.of)
-        if form is None or form is TOOL:  # a call's id is known when it is complete
-            return []
-        block_id = self._block_id(event)
-        start = [{"type": form.start, "id": block_id}] if self._live.add(event) else []
-        return [*start, {"type": form.delta, "id": block_id, "delta": event.text}]
-
-    def _block(self, event: Think | Respond) -> list[Obj]:
-        form, block_id = FORM_OF[event.type], self._block_id(event)
-        end = {"type": form.end, "id": block_id}
-        if self._live.take(event):
-            return [end]
-        content = [
-            {"type": form.delta, "id": block_id, "delta": text}
-            for text, _ in split_block(event)
-            if text
-        ]
-        return [{"type": form.start, "id": block_id}, *content, end]
+    def _new_id(self, _event: Any) -> str:
+        self._count += 1
+        return f"block-{self._count}"
 
     def _call(self, event: Call) -> list[Obj]:
         """Write a call; an incomplete one is an input error."""
         if event.incomplete:
             ids = {"toolCallId": event.call_id, "toolName": event.name}
             return [{"type": "tool-input-error", **ids, "input": event.raw_args, "errorText": CUT}]
+        if not event.chunks:
+            return [DRAW[Call](event)]
         ids = {"toolCallId": event.call_id}
-        start = [{"type": TOOL.start, **ids, "toolName": event.name}] if event.chunks else []
-        texts = (
-            [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
-            if event.chunks
-            else []
-        )
-        return [*start, *texts, DRAW[Call](event)]
+        start = {"type": TOOL.start, **ids, "toolName": event.name}
+        texts = [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
+        return [start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
         if not is_question(self._losses, event, "a chunk"):
@@ -188,9 +142,6 @@ class UiMessageWriter:
             return []
         return [DRAW[State](event)]
 
-    def _extension(self, event: Extension) -> list[Obj]:
-        return [DRAW[Extension](event)] if event.namespace == NAME else []
-
     def _error(self, event: Error) -> list[Obj]:
         return [DRAW[Error](event)]
 
@@ -216,19 +167,18 @@ class UiMessageWriter:
         reason = "error" if event.status == "error" else event.finish_reason
         return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
 
-    #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+    HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start,
-        Delta: _delta,
-        Think: _block,
-        Respond: _block,
+        Delta: BlockWriter.delta,
+        Think: BlockWriter.block,
+        Respond: BlockWriter.block,
         Call: _call,
         Approval: _approval,
         Progress: _progress,
         Result: _on_result,
         Node: _node,
         State: _state,
-        Extension: _extension,
+        Extension: BlockWriter.extension,
         Error: _error,
         Interrupt: _interrupt,
         End: _end,

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ...wire import lenient_loads
 from ..parts import Call, CallDelta
 
@@ -50,17 +52,14 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
     return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
 
 
-class _Slot:
+class _Slot(msgspec.Struct, eq=False):
     """A call in progress; `done` is set when the call is returned."""
 
-    __slots__ = ("done", "id", "index", "name", "pieces")
-
-    def __init__(self, index: int, call_id: str) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = ""
-        self.pieces: list[str] = []
-        self.done = False
+    index: int
+    id: str
+    name: str = ""
+    pieces: list[str] = []
+    done: bool = False
 
     @property
     def raw(self) -> str:
@@ -109,11 +108,9 @@ class CallTable:
             self._by_id[call_id] = slot
         slot.add(call_id, name, args)
         # without arguments, only the beginning of a call and its name are worth a delta
-        return (
-            CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
-            if args or new or name
-            else None
-        )
+        if args or new or name:
+            return CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
+        return None
 
     def finish(self) -> list[Call]:
         """Close and return the open calls if all are complete; else close none and return []."""

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import Frame, SurrogatePairs, lenient_loads
+from ...wire import Frame, SurrogatePairs
 from ..http.decoder import CUT, FrameDecoder
-from ..http.errors import error_object, not_json
+from ..http.errors import error_object
 from ..http.values import flatten_text, to_json, to_text, usage_part
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
@@ -99,14 +99,7 @@ class ChatDecoder(FrameDecoder):
         if data == "[DONE]" or data.strip() == "[DONE]":
             self.done = True
             return
-        try:
-            chunk = lenient_loads(data)
-        except ValueError:
-            if frame.event == "error":
-                self._error(data, out)
-            else:
-                self._unreadable(not_json(data), out)
-            return
+        chunk = self._load_json(frame, out)
         if isinstance(chunk, dict):
             self._read_chunk(chunk, out, failed=frame.event == "error")
         elif error := error_object(chunk):

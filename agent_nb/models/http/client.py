@@ -214,11 +214,9 @@ def certificates() -> ssl.SSLContext:
         if value:
             path = Path(value).expanduser()
             try:
-                return (
-                    ssl.create_default_context(capath=path)
-                    if path.is_dir()
-                    else ssl.create_default_context(cafile=path)
-                )
+                if path.is_dir():
+                    return ssl.create_default_context(capath=path)
+                return ssl.create_default_context(cafile=path)
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
                     f"The certificates that {name} names cannot be read ({error}). Correct or unset it."

@@ -148,11 +148,9 @@ def body_words(body: bytes) -> str:
 def error_kind(value: Any) -> str:
     """Return the `type`, `code` and `n_ctx` of an error, as one text."""
     value = error_object(value) if isinstance(value, dict) and "error" in value else value
-    return (
-        " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
-        if isinstance(value, dict)
-        else ""
-    )
+    if not isinstance(value, dict):
+        return ""
+    return " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
 
 
 def _body_kind(body: bytes) -> str:
@@ -244,23 +242,12 @@ def _who(peer: Peer) -> str:
 
 # provider -> its name in messages
 NAMES = {
-    "openai": "OpenAI",
-    "anthropic": "Anthropic",
-    "groq": "Groq",
-    "openrouter": "OpenRouter",
-    "deepseek": "DeepSeek",
-    "mistral": "Mistral",
-    "xai": "xAI",
-    "gemini": "Gemini",
-    "cerebras": "Cerebras",
-    "together": "Together",
-    "fireworks": "Fireworks",
-    "cohere": "Cohere",
-    "huggingface": "Hugging Face",
-    "perplexity": "Perplexity",
-    "moonshot": "Moonshot",
+    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
+    "deepseek": "DeepSeek", "mistral": "Mistral", "xai": "xAI", "gemini": "Gemini",
+    "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
+    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot",
     "ollama": "Ollama",
-}
+}  # fmt: skip
 # provider whose label often stands for another server -> the domain of its own servers
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
 # HTTP status -> what the server did, in words that follow its name
@@ -289,11 +276,9 @@ def _choose_remedy(status: int, code: str, headers: Mapping[str, str], peer: Pee
     if code == overflow.CODE:
         return overflow.HINT
     if status in (401, 403):
-        return (
-            key_hint(peer)
-            if status == 401 or not peer.has_key
-            else "Does this key have access to the model?"
-        )
+        if status == 401 or not peer.has_key:
+            return key_hint(peer)
+        return "Does this key have access to the model?"
     if status == 404:
         return f"Check the model name {peer.model!r} and the base URL {peer.url}."
     if 300 <= status < 400:

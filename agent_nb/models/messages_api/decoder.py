@@ -13,10 +13,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ...wire import as_dict, lenient_loads
+from ...wire import as_dict, as_list, lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import count_tokens, is_empty, to_json, to_text
@@ -26,6 +25,11 @@ PROVIDER = "anthropic"
 # fields of `message_delta` that are read
 _READ = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
 _PIECES = "_pieces"  # our own entry in a block in progress: the pieces of its text or input
+# type of a delta with text -> its field with the text, the kind of its part
+_TEXTS: dict[str, tuple[str, type[Text | Thought]]] = {
+    "text_delta": ("text", Text),
+    "thinking_delta": ("thinking", Thought),
+}
 
 
 class AnthropicDecoder(EventDecoder):
@@ -91,14 +95,8 @@ class AnthropicDecoder(EventDecoder):
             out.append(Thought(to_text(block["thinking"]), name))
         elif kind == "tool_use":
             self._index[id(block)] = self.calls
-            out.append(
-                CallDelta(
-                    "",
-                    index=self.calls,
-                    call_id=to_text(block.get("id")),
-                    name=to_text(block.get("name")),
-                )
-            )
+            call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
+            out.append(CallDelta("", index=self.calls, call_id=call_id, name=tool))
             self.calls += 1
 
     def on_block_delta(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -109,55 +107,26 @@ class AnthropicDecoder(EventDecoder):
         kind = to_text(delta.get("type"))
         if index not in self._open:
             self.on_block_start({"index": index, "content_block": _make_implied_block(kind)}, out)
-        read = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
-        read(self, self._open[index], delta, self._name(index), out)
+        block = self._open[index]
+        if kind in _TEXTS:
+            field, part = _TEXTS[kind]
+            if text := to_text(delta.get(field)):
+                block.setdefault(_PIECES, []).append(text)
+                out.append(part(text, self._name(index)))
+        elif kind == "input_json_delta":
+            self._add_input(block, to_text(delta.get("partial_json")), out)
+        elif kind == "citations_delta":
+            block["citations"] = [*as_list(block.get("citations")), delta.get("citation")]
+            out.append(Extra(PROVIDER, "citation", delta.get("citation")))
+        else:
+            _merge_delta(block, delta)
 
-    def on_text_delta(
-        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
-    ) -> None:
-        """Read text."""
-        text = to_text(delta.get("text"))
-        if text:
-            block.setdefault(_PIECES, []).append(text)
-            out.append(Text(text, name))
-
-    def on_thinking_delta(
-        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
-    ) -> None:
-        """Read reasoning."""
-        text = to_text(delta.get("thinking"))
-        if text:
-            block.setdefault(_PIECES, []).append(text)
-            out.append(Thought(text, name))
-
-    def on_json_delta(
-        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
-    ) -> None:
-        """Read a fragment of a tool's input, ours or the server's."""
-        text = to_text(delta.get("partial_json"))
+    def _add_input(self, block: dict[str, Any], text: str, out: list[Part]) -> None:
+        """Add a fragment of a tool's input, ours or the server's; only ours is emitted."""
         block.setdefault(_PIECES, []).append(text)
         if text and id(block) in self._index:
             call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
             out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
-
-    def on_citations_delta(
-        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
-    ) -> None:
-        """Keep a citation and add it to its block."""
-        citations = block.get("citations")
-        earlier = citations if isinstance(citations, list) else []
-        block["citations"] = [*earlier, delta.get("citation")]
-        out.append(Extra(PROVIDER, "citation", delta.get("citation")))
-
-    def on_other_delta(
-        self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
-    ) -> None:
-        """Merge any other piece, such as a signature: texts are joined, other values replaced."""
-        for key, value in delta.items():
-            if key == "type":
-                continue
-            joined = isinstance(value, str) and isinstance(block.get(key), str)
-            block[key] = block[key] + value if joined else value
 
     def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete a block."""
@@ -209,21 +178,12 @@ class AnthropicDecoder(EventDecoder):
         elif kind == "thinking":
             block["thinking"] = to_text(block.get("thinking")) + raw
             if block.get("signature"):
-                out.append(
-                    Thought(
-                        "", name, opaque={"provider": PROVIDER, "signature": block["signature"]}
-                    )
-                )
+                opaque = {"provider": PROVIDER, "signature": block["signature"]}
+                out.append(Thought("", name, opaque=opaque))
             out.append(Close(name, incomplete=bool(broken)))
         elif kind == "redacted_thinking":
-            out.append(
-                Thought(
-                    "",
-                    name,
-                    attributes={"redacted": True},
-                    opaque={"provider": PROVIDER, "block": block},
-                )
-            )
+            opaque = {"provider": PROVIDER, "block": block}
+            out.append(Thought("", name, {"redacted": True}, opaque))
             out.append(Close(name, incomplete=bool(broken)))
         else:
             if raw:
@@ -253,11 +213,17 @@ def _make_implied_block(delta: str) -> dict[str, Any]:
     """Return a block for a delta that came without a start."""
     if delta in ("thinking_delta", "signature_delta"):
         return {"type": "thinking", "thinking": ""}
-    return (
-        {"type": "text", "text": ""}
-        if delta == "text_delta"
-        else {"type": delta.removesuffix("_delta")}
-    )
+    if delta == "text_delta":
+        return {"type": "text", "text": ""}
+    return {"type": delta.removesuffix("_delta")}
+
+
+def _merge_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
+    """Merge a piece such as a signature into its block: texts are joined, other values replaced."""
+    for key, value in delta.items():
+        if key != "type":
+            joined = isinstance(value, str) and isinstance(block.get(key), str)
+            block[key] = block[key] + value if joined else value
 
 
 def _input(raw: str) -> Any:
@@ -292,13 +258,4 @@ AnthropicDecoder.events = {
     "message_delta": AnthropicDecoder.on_message_delta,
     "message_stop": AnthropicDecoder.on_message_stop,
     "ping": AnthropicDecoder.on_ping,
-}
-# type of a delta -> the method that reads it
-_DELTAS: dict[
-    str, Callable[[AnthropicDecoder, dict[str, Any], dict[str, Any], str, list[Part]], None]
-] = {
-    "text_delta": AnthropicDecoder.on_text_delta,
-    "thinking_delta": AnthropicDecoder.on_thinking_delta,
-    "input_json_delta": AnthropicDecoder.on_json_delta,
-    "citations_delta": AnthropicDecoder.on_citations_delta,
 }

@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...wire import SurrogatePairs, as_dict
@@ -25,17 +26,9 @@ PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
 # endings of the names of events that only report progress: such an unknown event is not kept
 _PROGRESS_ENDINGS = (
-    ".in_progress",
-    ".searching",
-    ".completed",
-    ".generating",
-    ".interpreting",
-    ".queued",
-    ".failed",
-    ".partial_image",
-    ".done",
-    ".added",
-)
+    ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
+    ".failed", ".partial_image", ".done", ".added",
+)  # fmt: skip
 
 
 class ResponsesDecoder(EventDecoder):
@@ -95,30 +88,6 @@ class ResponsesDecoder(EventDecoder):
             )
             self._pass_arguments(entry, to_text(item.get("arguments")), out)
 
-    def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Read a piece of text or of a refusal."""
-        self._emit_piece(Text, "content_index", event, out)
-
-    def on_reasoning(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Read a piece of reasoning."""
-        self._emit_piece(Thought, "content_index", event, out)
-
-    def on_summary(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Read a piece of a reasoning summary."""
-        self._emit_piece(Thought, "summary_index", event, out)
-
-    def on_text_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Close a text."""
-        self._end_block(Text, "content_index", event, out)
-
-    def on_reasoning_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Close a piece of reasoning."""
-        self._end_block(Thought, "content_index", event, out)
-
-    def on_summary_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Close a summary."""
-        self._end_block(Thought, "summary_index", event, out)
-
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
         item, text = self._items.piece(CALL, names_of(event)), to_text(event.get("delta"))
@@ -174,10 +143,8 @@ class ResponsesDecoder(EventDecoder):
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):
-            kind, names = (
-                to_text(item.get("type")),
-                names_of({"output_index": index} if no_items else {}, item),
-            )
+            kind = to_text(item.get("type"))
+            names = names_of({"output_index": index} if no_items else {}, item)
             entry = None if no_items else self._items.end(kind, names, to_text(item.get("name")))
             # the streamed item, else a new one for content that is missing
             if entry is None and (
@@ -192,7 +159,7 @@ class ResponsesDecoder(EventDecoder):
         """Close an item and its blocks; pass on its content if none was streamed."""
         for block in [b for b, (owner, _) in self._open_blocks.items() if owner is entry]:
             self._close_block(block, out)
-        entry.end()
+        entry.done = True
         if entry.kind == CALL:
             self._end_call(item, entry, out)
             return
@@ -242,8 +209,13 @@ class ResponsesDecoder(EventDecoder):
             call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
-    def _emit_piece(
-        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
+    def on_piece(
+        self,
+        event: dict[str, Any],
+        out: list[Part],
+        *,
+        kind: type[Text | Thought],
+        number_field: str,
     ) -> None:
         """Emit a piece of text or reasoning; `number_field` has the number of its block."""
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
@@ -254,8 +226,13 @@ class ResponsesDecoder(EventDecoder):
         if text:
             out.append(kind(text, block))
 
-    def _end_block(
-        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
+    def on_block_done(
+        self,
+        event: dict[str, Any],
+        out: list[Part],
+        *,
+        kind: type[Text | Thought],
+        number_field: str,
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
@@ -267,12 +244,8 @@ class ResponsesDecoder(EventDecoder):
         if item is None:
             return
         if not item.streamed:
-            self._emit_piece(
-                kind,
-                number_field,
-                {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))},
-                out,
-            )
+            whole = {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))}
+            self.on_piece(whole, out, kind=kind, number_field=number_field)
         block = _block(item, event, number_field)
         if block in self._open_blocks:
             self._close_block(block, out)
@@ -301,22 +274,29 @@ def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
     ]
 
 
+# beginning of the type of an event about a block -> the kind of its parts, the field of its number
+_BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
+    "response.output_text": (Text, "content_index"),
+    "response.refusal": (Text, "content_index"),
+    "response.reasoning_text": (Thought, "content_index"),
+    "response.reasoning_summary_text": (Thought, "summary_index"),
+}
 # type of an event -> the method that reads it
 ResponsesDecoder.events = {
+    **{
+        f"{beginning}.{ending}": partial(read, kind=kind, number_field=field)
+        for beginning, (kind, field) in _BLOCKS.items()
+        for ending, read in (
+            ("delta", ResponsesDecoder.on_piece),
+            ("done", ResponsesDecoder.on_block_done),
+        )
+    },
     "response.created": ResponsesDecoder.on_begin,
     "response.in_progress": ResponsesDecoder.on_begin,
     "response.queued": ResponsesDecoder.on_begin,
     "response.output_item.added": ResponsesDecoder.on_item,
     "response.output_item.done": ResponsesDecoder.on_item_done,
-    "response.output_text.delta": ResponsesDecoder.on_text,
-    "response.output_text.done": ResponsesDecoder.on_text_done,
     "response.output_text.annotation.added": ResponsesDecoder.on_annotation,
-    "response.refusal.delta": ResponsesDecoder.on_text,
-    "response.refusal.done": ResponsesDecoder.on_text_done,
-    "response.reasoning_text.delta": ResponsesDecoder.on_reasoning,
-    "response.reasoning_text.done": ResponsesDecoder.on_reasoning_done,
-    "response.reasoning_summary_text.delta": ResponsesDecoder.on_summary,
-    "response.reasoning_summary_text.done": ResponsesDecoder.on_summary_done,
     "response.function_call_arguments.delta": ResponsesDecoder.on_arguments,
     "response.function_call_arguments.done": ResponsesDecoder.on_arguments_done,
     "response.completed": ResponsesDecoder.on_end,

@@ -19,48 +19,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
-_NAMES = (
-    8  # names kept of an item: a server that sends a new id with every event would fill the table
-)
+# names kept of an item: a server that sends a new id with every event would fill the table
+_NAMES = 8
 Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
 
 
-class Item:
-    """One item.
+class Item(msgspec.Struct, eq=False):
+    """One item of an answer."""
 
-    `block` begins the names of its blocks; `streamed`: a part was passed on; `pieces` hold the
-    arguments of a call.
-    """
-
-    __slots__ = (
-        "announced",
-        "block",
-        "call_id",
-        "done",
-        "index",
-        "kind",
-        "name",
-        "names",
-        "pieces",
-        "streamed",
-    )
-
-    def __init__(self, kind: str, block: str, index: int) -> None:
-        self.kind = kind
-        self.block = block
-        self.index = index  # among the items of its kind
-        self.call_id = ""
-        self.name = ""
-        self.pieces: list[str] = []
-        self.names: set[Name] = set()
-        self.announced = self.streamed = self.done = False
-
-    def announce(self) -> None:
-        """Note that the server announced the item."""
-        self.announced = True
+    kind: str
+    block: str  # the beginning of the names of its blocks
+    index: int  # among the items of its kind
+    call_id: str = ""
+    name: str = ""
+    pieces: list[str] = []  # the arguments of a call
+    names: set[Name] = set()
+    announced: bool = False  # the server announced it
+    streamed: bool = False  # a part of it was passed on
+    done: bool = False  # it is complete
 
     def identify(self, call_id: str, name: str) -> None:
         """Set the id and name of a call; empty texts change nothing."""
@@ -72,10 +53,6 @@ class Item:
         self.streamed = True
         if piece:
             self.pieces.append(piece)
-
-    def end(self) -> None:
-        """Note that the item is complete."""
-        self.done = True
 
 
 class Items:
@@ -111,7 +88,7 @@ class Items:
         item = self.known(kind, names)
         if item is None or item.done or (call_id and item.call_id and call_id != item.call_id):
             item = self._new(kind, names)
-        item.announce()
+        item.announced = True
         return self._add_names(item, names)
 
     def piece(self, kind: str, names: list[Name]) -> Item:

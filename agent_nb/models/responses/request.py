@@ -175,8 +175,6 @@ def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
     if not item.get("encrypted_content") and not item.get("content"):
         return None
     fields = {key: value for key, value in item.items() if key != "status" or value}
-    return (
-        fields
-        if item.get("encrypted_content")
-        else {key: value for key, value in fields.items() if key != "id"}
-    )
+    if item.get("encrypted_content"):
+        return fields
+    return {key: value for key, value in fields.items() if key != "id"}

@@ -31,6 +31,7 @@ class HostGuard:
         self._shell = weakref.ref(shell)
         self._cells = Cells()
         self._proxy = ""  # that refuses what child processes ask
+        self.watch.quiet_libraries()
         self._begin_cell()
         shell.events.register("pre_run_cell", self._begin_cell)
         shell.events.register("post_run_cell", self._end_cell)

@@ -160,7 +160,7 @@ class NotebookTape:
             self._relay.start()
         except OSError as fault:
             raise UsageError(f"The tape cannot listen on 127.0.0.1: {fault}.") from None
-        values = {p.variable: self._relay.address(p) for p in PROVIDERS}
+        values = self._relay.list_variables()
         if read_launch().why_not_live:
             values |= {p.key: _PLACEHOLDER for p in PROVIDERS if not DIVERTED.read(p.key)}
         if self._guard is None:
@@ -431,8 +431,10 @@ def start_tape(session: Session) -> None:
 
 
 def _pass_by_proxies() -> dict[str, str]:
-    """Return the variables that keep libraries from reaching the relay through a proxy."""
-    if not getproxies_environment().keys() & {"http", "all"}:
+    """Return the variables that keep programs from reaching the relay through a proxy; some take
+    that of https for http, too.
+    """
+    if not getproxies_environment().keys() & {"http", "https", "all"}:
         return {}
     excepted = DIVERTED.read("no_proxy") or DIVERTED.read("NO_PROXY")
     if excepted.strip() == "*":

@@ -75,6 +75,11 @@ EXTRAS = {  # by name
     "sdks": Extra(
         ("openai", "anthropic"), "the SDKs of examples/tape.ipynb", "pip install openai anthropic"
     ),
+    "langchain": Extra(
+        ("langchain", "langchain_openai", "langchain_anthropic"),
+        "LangChain, for examples/tape_langchain.ipynb",
+        "pip install langchain langchain-openai langchain-anthropic",
+    ),
     "pyarrow": Extra(("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": Extra(("keyring",), "keys in the system's keyring", "pip install keyring"),
 }

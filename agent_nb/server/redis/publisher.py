@@ -50,22 +50,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     largest: int = LARGEST
 
 
-class Outgoing:
-    """The state of publishing one run.
+class Outgoing(msgspec.Struct, eq=False):
+    """The state of publishing one run."""
 
-    position: the newest entry that Redis has. listed: the index has the run.
-    fault: why the run is no longer published.
-    deltas: stream ids of the deltas in Redis, the oldest first.
-    ended: when its end was published (monotonic s; 0: not yet).
-    """
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.position = Position()
-        self.listed = False
-        self.fault = ""
-        self.deltas: deque[str] = deque()
-        self.ended = 0.0
+    channel: Channel
+    position: Position = Position()  # of the newest entry that Redis has
+    listed: bool = False  # the index has the run
+    fault: str = ""  # why the run is no longer published
+    # stream ids of the deltas in Redis, the oldest first
+    deltas: deque[str] = msgspec.field(default_factory=deque)
+    ended: float = 0.0  # when its end was published (monotonic s; 0: not yet)
 
     def back_to(self, top: tuple[int, int]) -> None:
         """Continue after `top`, the newest id in Redis, if Redis lost later entries."""

@@ -1,0 +1,96 @@
+"""What Claude Code (`claude -p` in a cell) says of itself and its surroundings in each request.
+
+Why: with the same prompt its requests differ in every process, day, folder and commit.
+
+Rules
+- The ids of the device and the account are secrets: they are sent on and never stored.
+- When requests are compared, the user's ids, the session, the folder, the system, the shell, the
+  month and the state of the git repository are masked, wherever they stand.
+- The program's version counts: another one has other texts and tools.
+- Only requests that carry a session of the program are read, so that no other prompt is masked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ..wire import as_dict, encode_canonical
+
+# other requests to other servers would make its tools differ, and are refused in a test
+QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+
+_DEVICE, _SESSION = "device_id", "session_id"
+_LINE = r'(?:[^"\\]|\\[^n])*'  # of a text in JSON
+_BLOCK = (
+    r'(?:(?!Claude Code attached|</system-reminder>)(?:[^"\\]|\\.))*'  # up to its last sentence
+)
+_MASKS = (
+    (rf"\\n - (?:Platform|Shell|OS Version): {_LINE}", "…system"),
+    (r"The current month is [A-Z][a-z]+ \d{4}", "…month"),
+    (r"file-based memory at `[^`\"]*`", "…memory"),
+    (
+        rf"This is the git status at the start of the conversation\.{_BLOCK}",
+        "…git",
+    ),
+)
+_find_folder = re.compile(r'Primary working directory: ((?:[^"\\]|\\\\)+)').search
+_find_version = re.compile(r"\bcc_version=(\d+\.\d+\.\d+)").search
+_old_user = re.compile(
+    r"user_(?P<device_id>.+?)_account_(?P<account_uuid>.*?)_session_(?P<session_id>[\w-]+)"
+).fullmatch
+
+Mask = tuple[str, str]  # a pattern, and what stands for it
+
+
+def list_ids(body: Any) -> Iterator[tuple[str, str]]:
+    """Yield the ids of device and account that a request carries, by name."""
+    yield from ((name, text) for name, text in _read_user(body).items() if name != _SESSION)
+
+
+def list_masks(body: Any) -> list[Mask]:
+    """Return the masks of a request's canonical text."""
+    session = _read_user(body).get(_SESSION)
+    if not session:
+        return []
+    user = as_dict(as_dict(body).get("metadata"))["user_id"]
+    masks = [(re.escape(encode_canonical(user)[1:-1]), "…user"), (re.escape(session), "…session")]
+    found = _find_folder(encode_canonical(body))
+    if found and len(folder := found[1]) > 1:
+        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{folder}"'))  # of its folder of sessions
+        masks += [
+            (rf"{re.escape(folder)}(?![\w-])", "…folder"),
+            (rf"(?<=[/\\]){re.escape(name)}(?=[/\\])", "…folder"),
+        ]
+    return [*masks, *_MASKS]
+
+
+def read_version(body: Any) -> str:
+    """Return the program's version, "" for a request of another program."""
+    found = _find_version(encode_canonical(as_dict(body).get("system")))
+    return found[1] if found and _read_user(body) else ""
+
+
+def drop_reminders(message: Any) -> Any:
+    """Return a message without the texts that the program puts before the user's own."""
+    if not isinstance(message, dict) or not isinstance(parts := message.get("content"), list):
+        return message
+    own = [p for p in parts if not str(as_dict(p).get("text")).startswith("<system-reminder>")]
+    return {**message, "content": own or parts}
+
+
+def _read_user(body: Any) -> dict[str, str]:
+    """Return the ids in a request's `metadata.user_id`, {} if it is not of the program."""
+    user = as_dict(as_dict(body).get("metadata")).get("user_id")
+    if not isinstance(user, str):
+        return {}
+    if found := _old_user(user):
+        return found.groupdict()
+    try:
+        ids = as_dict(json.loads(user))
+    except (ValueError, RecursionError):
+        return {}
+    texts = {name: text for name, text in ids.items() if isinstance(text, str) and text}
+    return texts if _DEVICE in texts and _SESSION in texts else {}

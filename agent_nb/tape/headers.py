@@ -1,0 +1,87 @@
+"""Headers of requests and answers: which ones pass the relay, and where a redirect leads.
+
+Why redirects: a client looks for a relative address at the relay, and one that follows an address
+of the server itself leaves the tape.
+
+Rules
+- Headers for the next host only (`connection` and those that it lists) stay here.
+- A redirect inside the server's base URL leads back to the relay, any other one to its own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+_HOP = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+    "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a request
+_PORTS = {"http": 80, "https": 443}
+
+Pairs = Iterable[tuple[bytes, bytes]]
+
+
+def join_headers(pairs: Pairs) -> dict[str, str]:
+    """Return headers by their names in lower case; values of one name are joined."""
+    joined: dict[str, str] = {}
+    for raw, value in pairs:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        comma = "; " if name == "cookie" else ", "
+        joined[name] = f"{joined[name]}{comma}{text}" if name in joined else text
+    return joined
+
+
+def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a request that its server gets."""
+    ours = _OURS | _list_hops(headers)
+    passed = {name: value for name, value in headers.items() if name not in ours}
+    return {**passed, "accept-encoding": "identity"}
+
+
+def select_answered(pairs: Pairs, location: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer that the client gets, a redirect with another `location`."""
+    raw = list(pairs)
+    ended = _HOP | _list_hops(join_headers(raw))
+    return [
+        (name, location.encode("latin-1") if name.lower() == b"location" else value)
+        for name, value in raw
+        if name.decode("latin-1").lower() not in ended
+    ]
+
+
+def _list_hops(headers: Mapping[str, str]) -> set[str]:
+    return {name.strip().lower() for name in headers.get("connection", "").split(",")}
+
+
+class Redirect:
+    """Where the answer to a request for `path` of the server at `base` leads. `target`: with its
+    host; `path`: below the base URL, "" if it leads elsewhere.
+    """
+
+    def __init__(self, base: str, path: str, location: str) -> None:
+        self.target, self.path = location, ""
+        try:
+            if location:
+                self.target = urljoin(f"{base}{path}", location)
+                self.path = _find_path(urlsplit(base), urlsplit(self.target))
+        except ValueError:
+            pass
+
+    def lead(self, address: str) -> str:
+        """Return the location for a client to which `address` is the base URL."""
+        return f"{address}{self.path}" if self.path else self.target
+
+
+def _find_path(base: SplitResult, target: SplitResult) -> str:
+    """Return path and query of `target` below `base`, "" if it is elsewhere."""
+    if _read_origin(base) != _read_origin(target) or not target.path.startswith(f"{base.path}/"):
+        return ""
+    below = target.path.removeprefix(base.path)
+    query = f"?{target.query}" if target.query else ""
+    return "" if "/../" in f"{below}/" else f"{below}{query}"
+
+
+def _read_origin(url: SplitResult) -> tuple[str, str | None, int | None]:
+    return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
