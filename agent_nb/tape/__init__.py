@@ -12,7 +12,7 @@ pass the tape by.
 Order: claude_code, exchange, headers, providers, references
 < columns, conversations, live_exchange, spending
 < host_watch, packed, redaction, relay, run_log
-< call_journal, matching, taped_url
+< answers, call_journal, matching, taped_url
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from ..host.door import open_door
 from .taped_url import url as url
 
 if TYPE_CHECKING:
+    from .answers import read_answers as read_answers
     from .call_journal import CallJournal as CallJournal
     from .conversations import Conversations as Conversations
     from .exchange import Exchange as Exchange
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 # file of the room -> the names that it defines
 _NAMES = {
+    "answers": "read_answers",
     "call_journal": "CallJournal",
     "conversations": "Conversations",
     "exchange": "Exchange Refusal Request Response",

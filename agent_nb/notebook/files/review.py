@@ -4,6 +4,8 @@ Why: a signature lets calls run again on other machines, so the signer must have
 
 Rules
 - All calls that may run again are listed, with the arguments they ran with.
+- Of a taped model call its answer is shown, with the calls in it, which the notebook's own code
+  runs. They are read from what is served, not from the events beside it, and none is only counted.
 - Calls of built-in tools without an effect are only counted, where no cell can redefine a tool of
   that name: the notebook decides what a tool does, not the record.
 - Text of a record is shown printable and bounded; arguments not shown in full are counted.
@@ -15,13 +17,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ...errors import UsageError
-from ...events import content_text
+from ...events import Call, Event, Respond, content_text
 from ...host import list_builtin
 from ...record import (
     METADATA_KEY,
@@ -43,6 +45,7 @@ from ...record import (
     user_key,
     with_ids,
 )
+from ...tape import read_answers
 from ...tools import Toolset
 from ...wire import cut_end
 from ..notices import CLIPPED, LONGEST, make_printable, printable_value
@@ -66,6 +69,7 @@ class Item(msgspec.Struct, frozen=True):
     source: str  # hash of the cell's source
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # how many calls are listed
+    answers: Sequence[str] = ()  # of a taped model call, as text
     clipped: int = 0  # arguments not shown in full
     looking: int = 0  # calls without an effect, which are only counted
     problem: str = ""  # why it is not signed
@@ -79,7 +83,8 @@ class Item(msgspec.Struct, frozen=True):
             if self.looking
             else ""
         )
-        return "\n".join([f"  {self.run}: {count}{unlisted}", *self.calls])
+        served = "an answer of a model, with " if self.record.get("tape") else ""
+        return "\n".join([f"  {self.run}: {served}{count}{unlisted}", *self.answers, *self.calls])
 
 
 class Review(tuple[Item, ...]):
@@ -157,19 +162,33 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
 
     Calls of `quiet` tools are counted in one line; a record with too many calls has only one.
     """
+    verb = "serves" if record.get("tape") else "can run again"
     try:
-        calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+        calls, quiet = _list_calls(record, quiet)
     except UsageError as fault:
         return [str(fault)]
     looking = sum(count for call, count in calls if call.name in quiet)
     return [
         *(
-            f"can run again: {_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
+            f"{verb}: {_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
             for call, count in calls
             if call.name not in quiet
         ),
         *([f"can run again: {_count_looking(looking)}"] if looking else []),
     ]
+
+
+def _list_calls(
+    record: Record, quiet: Collection[str]
+) -> tuple[list[tuple[RecordedCall, int]], Collection[str]]:
+    """Return the calls of a record with their counts, and the tools whose calls are only counted.
+
+    Raises UsageError if they cannot be listed.
+    """
+    if not record.get("tape"):
+        return RecordedCall.count_equal(RecordedCall.list_all(events_of(record))), quiet
+    calls = (e for events in read_answers(record) for e in events if isinstance(e, Call))
+    return [(RecordedCall(call, call.args), 1) for call in calls], ()  # tools of the user's own
 
 
 def _count_looking(number: int) -> str:
@@ -207,29 +226,38 @@ def _review_record(
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        counted_calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+        counted_calls, counted_only = _list_calls(record, quiet)
+        answers = read_answers(record) if record.get("tape") else []
         RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
-    listed = [(call, count) for call, count in counted_calls if call.name not in quiet]
+    listed = [(call, count) for call, count in counted_calls if call.name not in counted_only]
     texts = [_format_call(call, count) for call, count in listed]
     total = sum(count for _, count in listed)
+    shown = [f"    answer: {_indent(text)}" for text in map(_join_texts, answers) if text]
     return msgspec.structs.replace(
         item,
+        answers=shown,
         calls=texts,
         count=total,
-        clipped=sum(text.count(CLIPPED) for text in texts),
+        clipped=sum(text.count(CLIPPED) for text in [*texts, *shown]),
         looking=sum(count for _, count in counted_calls) - total,
     )
 
 
 def _format_call(call: RecordedCall, count: int) -> str:
     """Return a call as text. Only arguments are indented by six, so none can imitate a call."""
-    arguments = (
-        f"      {_one_line(name)} = {printable_value(value)}".replace("\n", "\n      ")
-        for name, value in call.args.items()
-    )
+    arguments = (f"      {_one_line(name)} = {_indent(value)}" for name, value in call.args.items())
     return "\n".join([f"    {_call_title(call, count)}", *arguments])
+
+
+def _join_texts(events: Iterable[Event]) -> str:
+    return "\n".join(event.content for event in events if isinstance(event, Respond))
+
+
+def _indent(value: Any) -> str:
+    """Return a value as text whose further lines cannot be taken for a call or an answer."""
+    return printable_value(value).replace("\n", "\n      ")
 
 
 def _call_title(call: RecordedCall, count: int) -> str:

@@ -1,0 +1,82 @@
+"""What a library reads in a recorded answer, for the person who decides whether it is served.
+
+Why not the events of the record: they stand beside the exchange, and a forged record may say less
+in them than its answer holds.
+
+Rules
+- Each choice of an answer is read by itself, since a library may use any of them.
+- An answer that no decoder reads, errors included, is a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..agent import AnswerReader
+from ..errors import UsageError
+from ..events import Event, Respond
+from ..models import make_decoder
+from ..record import Record
+from ..wire import as_dict, as_list
+from .exchange import Body, Exchange
+from .packed import read_exchange
+
+_CHOICES = ("choices", "candidates")  # fields that hold several answers to one request
+_MOST = 100  # choices of an answer
+
+
+def read_answers(record: Record) -> list[list[Event]]:
+    """Return the events of each choice of a taped answer, [] if the record can answer nothing.
+
+    Raises UsageError if the record is damaged or the answer has too many choices.
+    """
+    exchange = read_exchange(record)
+    if exchange is None or not exchange.replayable:
+        return []
+    return [_read_answer(exchange, body) for body in _split_choices(exchange.response.body)]
+
+
+def _read_answer(exchange: Exchange, body: Body) -> list[Event]:
+    decoder = make_decoder(exchange.request.path, exchange.response.status)
+    if decoder is None or exchange.response.status >= 400 or body.kind not in ("json", "stream"):
+        return [Respond(content=b"".join(body.pieces()).decode("utf-8", "replace"))]
+    reader = AnswerReader(decoder)
+    return [*(e for piece in body.pieces() for e in reader.feed(piece)), *reader.close()]
+
+
+def _split_choices(body: Body) -> Iterator[Body]:
+    """Yield a body for each choice; an answer without choices is one."""
+    chunks = body.value if body.kind == "stream" else [{"data": body.value}]
+    data = (
+        [as_dict(chunk.get("data")) for chunk in chunks] if body.kind in ("json", "stream") else []
+    )
+    names = dict.fromkeys(name for value in data for name, _ in _list_choices(value, body.kind))
+    if len(names) > _MOST:
+        raise UsageError(f"The answer has {len(names)} choices; at most {_MOST} can be read.")
+    for name in names or [""]:
+        selected = [
+            {**chunk, "data": _select_choice(chunk["data"], body.kind, name)}
+            if isinstance(chunk.get("data"), dict)
+            else chunk
+            for chunk in chunks
+        ]
+        value = selected if body.kind == "stream" else selected[0]["data"]
+        yield msgspec.structs.replace(body, value=value) if names else body
+
+
+def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
+    """Return (name, choice) pairs; in a stream its index is the name of a choice."""
+    listed = (as_dict(c) for field in _CHOICES for c in as_list(value.get(field)))
+    return [
+        (str(choice.get("index", 0) if kind == "stream" else position), choice)
+        for position, choice in enumerate(listed)
+    ]
+
+
+def _select_choice(value: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """Return a chunk, or a whole answer, with one choice alone: the first one."""
+    chosen = [{**choice, "index": 0} for n, choice in _list_choices(value, kind) if n == name]
+    return {k: chosen if k in _CHOICES else v for k, v in value.items()}
