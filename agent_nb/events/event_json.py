@@ -1,5 +1,7 @@
 """Read and write events as JSON objects.
 
+Why apart from `types`: other versions and formats write fields and events that the types forbid.
+
 Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`.

@@ -1,5 +1,7 @@
 """The rows of the tables of calls, turns and runs, each made of several events.
 
+Why: a table of calls needs facts of several events, and a column reads one object only.
+
 Rules
 - The columns (`columns`) read the attributes of a row.
 - The events of a run come in their order; runs may interleave.
