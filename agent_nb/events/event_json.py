@@ -83,7 +83,7 @@ def event_from(obj: Any) -> Event:
         known["extra"] = {**(extra if isinstance(extra, dict) else {"extra": extra}), **unknown}
     try:
         return msgspec.convert(known, cls)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate
+    except (msgspec.ValidationError, UnicodeEncodeError):  # a lone surrogate cannot be encoded
         return _unknown(obj)
 
 

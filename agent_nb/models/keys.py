@@ -266,7 +266,7 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_keyring(provider: str) -> str:
-    """Return the key in the system's keyring; "" if there is none, whatever the reason."""
+    """Return the key in the system's keyring; "" if it has none, whatever the reason."""
     try:
         store = import_library("keyring")
         with without_project():  # it looks for plug-ins
