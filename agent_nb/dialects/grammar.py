@@ -120,10 +120,7 @@ def answer_schema(answer: OutputSchema) -> dict[str, Any]:
     schema = bounded_depth(answer.schema)
     local = schema.get("$defs", {})
     definitions = {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
-    return {
-        **bound_schema(schema, prefix),
-        **({"$defs": definitions} if definitions else {}),
-    }
+    return {**bound_schema(schema, prefix), **({"$defs": definitions} if definitions else {})}
 
 
 def as_json(schema: Mapping[str, Any]) -> str:

@@ -23,14 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from ..host import (
-    DIVERTED,
-    Offer,
-    import_library,
-    is_projects,
-    read_dotenv,
-    without_project,
-)
+from ..host import DIVERTED, Offer, import_library, is_projects, read_dotenv, without_project
 from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
