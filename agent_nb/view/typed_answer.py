@@ -10,18 +10,16 @@ Rules
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ..events import order_fields
 from ..wire import lenient_loads
-from .format import clip_text, count_noun
+from .format import clip_text, count_noun, text_row
 from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
-from .values import bounded
+from .values import CELL, bounded, cell
 
 ROWS, COLUMNS = 50, 12
-CELL = 200  # characters
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"  # null
 # how to get the items that a table leaves out
@@ -60,16 +58,16 @@ def _draw_value(value: Any) -> tuple[Node, ...]:
     if isinstance(value, dict):
         return _draw_object(value)
     if isinstance(value, list):
-        return (_draw_table(value, WHOLE),) if value else (_muted("No items."),)
+        return (_draw_table(value, WHOLE),) if value else (text_row("No items."),)
     if isinstance(value, str):
-        return (Prose(Text(bounded(value))),) if value.strip() else (_muted("An empty text."),)
+        return (Prose(Text(bounded(value))),) if value.strip() else (text_row("An empty text."),)
     return (Row((T(_draw_cell(value), bold=True, mono=True),)),)
 
 
 def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     """Return an object: its plain fields as one table, then each larger field below its name."""
     if not value:
-        return (_muted("No fields."),)
+        return (text_row("No fields."),)
     large = {k: v for k, v in value.items() if _needs_room(v)}
     small = {k: v for k, v in value.items() if k not in large}
     rows = tuple((clip_text(str(k), CELL), _draw_cell(v)) for k, v in list(small.items())[:ROWS])
@@ -85,7 +83,11 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     return (
         *table,
         *below,
-        *((_muted(f"… {count_noun(left_out_large, 'more field')}"),) if left_out_large > 0 else ()),
+        *(
+            (text_row(f"… {count_noun(left_out_large, 'more field')}"),)
+            if left_out_large > 0
+            else ()
+        ),
     )
 
 
@@ -139,12 +141,4 @@ def _are_objects(value: Any) -> bool:
 
 
 def _draw_cell(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    if isinstance(value, str):
-        return clip_text(value, CELL)
-    return clip_text(json.dumps(value, ensure_ascii=False, default=str), CELL)
-
-
-def _muted(text: str) -> Row:
-    return Row((T(text, tone="muted"),))
+    return NOTHING if value is None else cell(value)

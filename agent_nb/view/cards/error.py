@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from ..format import clip_text
+from ..format import clip_text, text_row
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
 from ..state.cards import ErrorCard
 from ..values import bounded
@@ -86,10 +86,10 @@ def card(state: ErrorCard, context: Context) -> Node:
     )
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     detail_lines = (Pre(details),) if details.strip() else ()
-    next_line = (Row((T(next_step, tone="muted"),)),) if next_step else ()
+    next_line = (text_row(next_step),) if next_step else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
     raw = (
-        (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),)
+        (Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose),)
         if state.raw
         else ()
     )

@@ -8,7 +8,7 @@ unless thoughts are shown in full.
 
 from __future__ import annotations
 
-from ..format import clip_text, format_duration, gist
+from ..format import clip_text, format_duration, gist, text_row
 from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
 from .base import Context, prose
@@ -63,4 +63,4 @@ def _attributes(state: ThinkCard) -> tuple[Node, ...]:
     text = " · ".join(
         f"{name}: {clip_text(str(value), 60)}" for name, value in state.attributes.items()
     )
-    return (Row((T(text, tone="muted"),)),) if text else ()
+    return (text_row(text),) if text else ()
