@@ -23,13 +23,7 @@ import msgspec
 
 from ...agent import Context, Mode, RecordedTurns, find_mentioned
 from ...models import collect_secrets
-from ...tools import (
-    Tool,
-    count_tokens,
-    describe_variable,
-    describe_variables,
-    user_variables,
-)
+from ...tools import Tool, count_tokens, describe_variable, list_variables, user_variables
 from ...wire import redact_text
 from . import context_cells, executions
 from .mentioned import NOTHING, Pointed
@@ -119,7 +113,7 @@ def _list_variables(
     """Return the list of the variables below its heading, "" if there are no variables."""
     if not variables:
         return ""
-    descriptions = describe_variables(variables, first, clean, described, rows=rows)
+    descriptions = list_variables(variables, first, clean, described, rows=rows)
     return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
 
 

@@ -65,10 +65,7 @@ class Driver:
     """
 
     def __init__(
-        self,
-        shell: Any,
-        interrupts: Interrupts,
-        clean: Callable[[Any], Any] = lambda shown: shown,
+        self, shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
     ) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()

@@ -111,11 +111,7 @@ class MentionTargets:
         )
 
     def _find_target(
-        self,
-        name: Written,
-        variables: Collection[str],
-        prompt: str,
-        clean: Callable[[str], str],
+        self, name: Written, variables: Collection[str], prompt: str, clean: Callable[[str], str]
     ) -> tuple[Mention, str] | None:
         """Return what an `@name` means and the text that describes it; None: it is plain text."""
         if name.cell is not None:

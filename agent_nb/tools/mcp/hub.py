@@ -19,7 +19,6 @@ import msgspec
 from ...errors import UsageError
 from ...host import Background, read_launch
 from ...models import collect_secrets
-from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii
 from .session import Progress, Session
@@ -116,7 +115,7 @@ class Hub:
         """Raise UsageError or NotAllowed if the server may not start in this process."""
         if why := read_launch().why_not_live:
             raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
-        permissions.require_permission(server)
+        server.require_permission()
 
     async def _close_all(self) -> None:
         sessions = list(self._sessions.values())

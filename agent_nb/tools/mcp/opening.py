@@ -20,7 +20,6 @@ import msgspec
 from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
-from . import permissions
 from .described import LARGEST, ListedTool, make_tool, read_listed_tool
 from .hub import HUB
 from .references import Reference
@@ -53,7 +52,7 @@ async def open_references(
     """
     wanted = _by_server(references, folder)
     for request in wanted:
-        permissions.require_permission(request.server)
+        request.server.require_permission()
     stopped = [request.server.name for request in wanted if not HUB.running(request.server)]
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
