@@ -200,9 +200,7 @@ def use_own_launcher(manager: Any) -> None:
 
 
 def choose_kernel(
-    path: Path,
-    nb: Mapping[str, Any],
-    options: ExecutionOptions = EXECUTION_DEFAULTS,
+    path: Path, nb: Mapping[str, Any], options: ExecutionOptions = EXECUTION_DEFAULTS
 ) -> KernelChoice:
     """Return the kernel for the notebook at `path`.
 
