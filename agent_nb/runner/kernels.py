@@ -138,8 +138,8 @@ class EarlyKernels:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left, unused, self._next = [], self._next, None
-        if unused is not None:
-            _stop_unused(unused[1])
+        if unused is not None and not unused[1].cancel() and (early := _await_started(unused[1])):
+            early.stop()
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
@@ -184,11 +184,6 @@ def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:
     with suppress(Exception):  # the notebook starts its own kernel and reports the error
         return future.result()
     return None
-
-
-def _stop_unused(future: Future[StartedKernel]) -> None:
-    if not future.cancel() and (started := _await_started(future)) is not None:
-        started.stop()
 
 
 def use_own_launcher(manager: Any) -> None:

@@ -77,7 +77,10 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     below = [
         node
         for k, v in list(large.items())[:COLUMNS]
-        for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _draw_large(v))
+        for node in (
+            Row((T(clip_text(str(k), CELL), bold=True, mono=True),)),
+            _draw_table(v) if isinstance(v, list) else Json(v),
+        )
     ]
     left_out_large = len(large) - COLUMNS
     return (
@@ -96,10 +99,6 @@ def _needs_room(value: Any) -> bool:
     return isinstance(value, dict | list) and (
         _are_objects(value) or len(_draw_cell(value)) >= CELL // 2
     )
-
-
-def _draw_large(value: Any) -> Node:
-    return _draw_table(value) if isinstance(value, list) else Json(value)
 
 
 def _draw_table(value: list[Any], whole: str = "") -> Table:

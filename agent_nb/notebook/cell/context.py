@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -71,11 +72,7 @@ def build_context(
     shared = _is_shared(mode, tools, hosted=hosted, always=always)
     if not shared and not pointed.mentions:
         return msgspec.structs.replace(bare, mode=mode)
-    secrets = collect_secrets()
-
-    def clean(text: str) -> str:
-        return redact_text(text, secrets)
-
+    clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     if not shared:
         variables = {name: variables[name] for name in pointed.variables if name in variables}

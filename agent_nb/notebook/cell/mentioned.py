@@ -18,6 +18,7 @@ import hashlib
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -93,11 +94,7 @@ class MentionTargets:
         names = find_written(written)
         if not names:
             return Pointed()
-        secrets = collect_secrets()
-
-        def clean(text: str) -> str:
-            return redact_text(text, secrets)
-
+        clean = partial(redact_text, secrets=collect_secrets())
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
         for name in names:

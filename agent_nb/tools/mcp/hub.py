@@ -85,7 +85,14 @@ class Hub:
         self._background.end()
 
     async def _list(self, server: Server) -> ServerTools:
-        await asyncio.gather(*(self._retire(old) for old in self._outdated(server)))
+        outdated = [  # sessions of earlier entries of this name in the same file
+            session
+            for session in self._sessions.values()
+            if server.file
+            and (session.server.file, session.server.name) == (server.file, server.name)
+            and session.server.digest != server.digest
+        ]
+        await asyncio.gather(*map(self._retire, outdated))
         session = self._session(server)
         tools = await session.tools()
         return ServerTools(tools, session.about)
@@ -96,16 +103,6 @@ class Hub:
             new = Session(server, dict(collect_secrets()))
             session = self._sessions.setdefault(server.digest, new)
         return session
-
-    def _outdated(self, server: Server) -> list[Session]:
-        """Return the sessions of earlier entries of this name in the same file."""
-        return [
-            session
-            for session in list(self._sessions.values())
-            if server.file
-            and (session.server.file, session.server.name) == (server.file, server.name)
-            and session.server.digest != server.digest
-        ]
 
     async def _retire(self, session: Session) -> None:
         self._sessions.pop(session.server.digest, None)

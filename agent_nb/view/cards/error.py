@@ -73,8 +73,9 @@ WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
+    spelled = state.code.replace("_", " ").strip().capitalize() or "Error"
     titles = KNOWN if state.soft or state.code not in LAST else LAST
-    title, tone, next_step = titles.get(state.code, (_spell(state.code), "bad", ""))
+    title, tone, next_step = titles.get(state.code, (spelled, "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, next_step = REFUSED
     failed = tone == "bad"
@@ -95,7 +96,3 @@ def card(state: ErrorCard, context: Context) -> Node:
     )
     parts = (head, *detail_lines, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
-
-
-def _spell(code: str) -> str:
-    return code.replace("_", " ").strip().capitalize() or "Error"

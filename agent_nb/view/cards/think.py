@@ -23,8 +23,10 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         return None
     title = _title(state)
     first_sentence = gist(str(state.text)) if state.done else ""
-    if first_sentence and not state.attributes and _is_all(first_sentence, str(state.text)):
-        return Row(_line(title, str(state.text).strip()), wrap=True)
+    text = str(state.text).strip() if state.done else ""
+    # the gist leaves out nothing but the last period
+    if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
+        return Row(_line(title, text), wrap=True)
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
@@ -42,11 +44,6 @@ def card(state: ThinkCard, context: Context) -> Node | None:
 def _line(title: str, about: str) -> tuple[T, ...]:
     words = (T(" — ", tone="muted"), T(about, tone="muted", italic=True)) if about else ()
     return (T(title, tone="muted"), *words)
-
-
-def _is_all(first_sentence: str, text: str) -> bool:
-    """Return whether the gist of a text leaves out nothing but its last period."""
-    return first_sentence == text.strip().rstrip(":.")
 
 
 def _title(state: ThinkCard) -> str:
