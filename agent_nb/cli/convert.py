@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from .shared import OK, Arguments
+from .shared import OK, Arguments, add_flag, add_text
 from .terminal import JsonOutput, print_complaint
 
 
@@ -62,14 +62,10 @@ def convert_options(sub: argparse.ArgumentParser) -> None:
         metavar="CODEC",
         help="the format to write, or one of its forms, as loom:export",
     )
-    sub.add_argument(
-        "-o", "--output", default="-", metavar="OUT", help="the file to write (default: stdout)"
-    )
+    add_text(sub, "-o --output", "OUT", "the file to write (default: stdout)", "-")
     sub.add_argument(
         "--framing",
         choices=("ndjson", "sse"),
         help="how objects are parted (default: as the format does)",
     )
-    sub.add_argument(
-        "--strict", action="store_true", help="stop at the first thing that cannot be carried"
-    )
+    add_flag(sub, "--strict", "stop at the first thing that cannot be carried")

@@ -9,7 +9,7 @@ import argparse
 
 import msgspec
 
-from .shared import FAILED, OK, Arguments
+from .shared import FAILED, OK, Arguments, add_flag
 from .terminal import print_lines, show_json
 
 
@@ -32,4 +32,4 @@ def run_doctor(arguments: Arguments) -> int:
 
 def doctor_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `doctor`."""
-    sub.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_flag(sub, "--json", "print the findings as JSON")

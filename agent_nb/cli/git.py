@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, existing_files
+from .shared import FAILED, OK, Arguments, add_flag, existing_files
 from .terminal import print_complaint, print_lines, write_output
 
 
@@ -32,9 +32,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="a folder of the repository (default: this one)",
     )
-    sub.add_argument(
-        "--strip", action="store_true", help="also keep records out of what is committed"
-    )
+    add_flag(sub, "--strip", "also keep records out of what is committed")
 
 
 def git_text(arguments: Arguments) -> int:

@@ -50,8 +50,7 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
         return
     cells = [c for c in nb["cells"] if "injected-parameters" not in metadata_of(c).get("tags", [])]
     position = next(
-        (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])),
-        0,
+        (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])), 0
     )
     source = "\n".join(f"{name} = {_to_source(value)}" for name, value in values.items())
     cell: dict[str, Any] = {

@@ -11,7 +11,7 @@ import json
 import sys
 
 from ..errors import UsageError
-from .shared import OK, Arguments, existing_files
+from .shared import OK, Arguments, existing_files, file_options
 from .terminal import keep_line_ends, pass_on, print_lines, write_checked
 
 
@@ -52,9 +52,7 @@ def strip_records(arguments: Arguments) -> int:
 
 def strip_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `strip`."""
-    sub.add_argument(
-        "notebooks", nargs="*", metavar="NOTEBOOK", help="notebook files (default: stdin)"
-    )
+    file_options(sub, "notebook files (default: stdin)", "*")
 
 
 def _strip_filter() -> int:

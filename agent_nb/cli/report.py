@@ -10,7 +10,19 @@ import argparse
 
 from ..errors import UsageError
 from ..wire import escape_hidden
-from .shared import FAILED, OK, Arguments, existing_files, list_notebooks, output_path
+from .shared import (
+    FAILED,
+    OK,
+    SEVERAL,
+    Arguments,
+    add_flag,
+    add_text,
+    existing_files,
+    file_options,
+    list_notebooks,
+    output_option,
+    output_path,
+)
 from .terminal import print_complaint, print_lines, show_json, write_output
 
 # the columns of `events` in a terminal: few enough for its width
@@ -45,27 +57,17 @@ def print_events(arguments: Arguments) -> int:
 
 def events_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `events`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
-    sub.add_argument(
-        "--all", action="store_true", help="every recorded run, not only the newest of each cell"
-    )
-    sub.add_argument(
-        "--columns",
-        default="",
-        metavar="COLUMNS",
-        help="events, calls, turns, runs, all, 'all calls' … or names with commas",
-    )
+    file_options(sub, SEVERAL)
+    add_flag(sub, "--all", "every recorded run, not only the newest of each cell")
+    columns_help = "events, calls, turns, runs, all, 'all calls' … or names with commas"
+    add_text(sub, "--columns", "COLUMNS", columns_help)
     sub.add_argument(
         "--format",
         choices=("table", "csv", "json", "parquet"),
         help="how to write (default: by the ending of -o)",
     )
-    sub.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)"
-    )
-    sub.add_argument(
-        "--json", action="store_true", help="the events as they are, one JSON object a line"
-    )
+    output_option(sub)
+    add_flag(sub, "--json", "the events as they are, one JSON object a line")
 
 
 def export(arguments: Arguments) -> int:
@@ -92,17 +94,11 @@ def export(arguments: Arguments) -> int:
 
 def export_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
-    sub.add_argument("--run", default="", metavar="ID", help="one run, by the beginning of its id")
-    sub.add_argument(
-        "--to",
-        default="",
-        metavar="FORM",
-        help="markdown, html, text or a codec (default: by the ending of -o)",
-    )
-    sub.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write (-: stdout, the default)"
-    )
+    file_options(sub, SEVERAL)
+    add_text(sub, "--run", "ID", "one run, by the beginning of its id")
+    form_help = "markdown, html, text or a codec (default: by the ending of -o)"
+    add_text(sub, "--to", "FORM", form_help)
+    output_option(sub)
 
 
 def diff_notebooks(arguments: Arguments) -> int:
@@ -119,9 +115,7 @@ def diff_notebooks(arguments: Arguments) -> int:
 
 def diff_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `diff`."""
-    sub.add_argument(
-        "notebooks", nargs="+", metavar="NOTEBOOK", help="one or two notebooks, or files of events"
-    )
+    file_options(sub, "one or two notebooks, or files of events")
 
 
 def verify(arguments: Arguments) -> int:
@@ -143,8 +137,6 @@ def verify(arguments: Arguments) -> int:
 
 def verify_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `verify`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
-    sub.add_argument(
-        "--signed", action="store_true", help="a record that you have not signed is a problem"
-    )
-    sub.add_argument("--json", action="store_true", help="print the results as JSON")
+    file_options(sub, SEVERAL)
+    add_flag(sub, "--signed", "a record that you have not signed is a problem")
+    add_flag(sub, "--json", "print the results as JSON")

@@ -22,8 +22,13 @@ from ..errors import AgentError, UsageError
 from .shared import (
     FAILED,
     OK,
+    SEVERAL,
     Arguments,
+    add_flag,
+    add_text,
+    add_texts,
     existing_files,
+    file_options,
     in_parallel,
     kernel_options,
     list_notebooks,
@@ -88,8 +93,7 @@ def run(arguments: Arguments) -> int:
                 early_kernels=early_kernels,
             )
         write_checked(
-            lambda: outcome.write(target, over=path.resolve() == target.resolve()),
-            target,
+            lambda: outcome.write(target, over=path.resolve() == target.resolve()), target
         )
         report = _report(path, target, outcome)
         if relay and relay.losses:
@@ -110,52 +114,32 @@ def run(arguments: Arguments) -> int:
 
 def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
-    sub.add_argument(
-        "-p",
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a variable before the notebook runs",
-    )
+    file_options(sub)
+    parameter_help = "set a variable before the notebook runs"
+    add_texts(sub, "-p --parameter", "NAME=VALUE", parameter_help)
     mode_group = sub.add_mutually_exclusive_group()
-    mode_group.add_argument(
-        "--live",
-        action="store_true",
-        help="call the models, whatever is recorded (the same as --rerun live)",
-    )
+    live_help = "call the models, whatever is recorded (the same as --rerun live)"
+    add_flag(mode_group, "--live", live_help)
     rerun_help = "auto plays what has not changed (the default), replay plays or fails"
     mode_group.add_argument(
         "--rerun", choices=("auto", "live", "replay"), default="", help=rerun_help
     )
     trust_option(sub)
-    sub.add_argument(
-        "--trust-mcp",
-        action="store_true",
-        help="let the servers of the folder's .mcp.json start: programs that its author chose",
-    )
-    sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
+    servers_help = "let the servers of the folder's .mcp.json start: programs that its author chose"
+    add_flag(sub, "--trust-mcp", servers_help)
+    add_text(sub, "--model", "MODEL", "use this model in every cell")
     kernel_options(sub)
-    sub.add_argument(
-        "--tape",
-        action="store_true",
-        help="record the model calls of other libraries (openai, anthropic …), as %%agent tape does",
+    tape_help = (
+        "record the model calls of other libraries (openai, anthropic …), as %%agent tape does"
     )
-    sub.add_argument(
-        "--stream",
-        default="",
-        metavar="CODEC",
-        help="write the events of the runs to stdout as they happen, in this format",
-    )
+    add_flag(sub, "--tape", tape_help)
+    stream_help = "write the events of the runs to stdout as they happen, in this format"
+    add_text(sub, "--stream", "CODEC", stream_help)
     output_group = sub.add_mutually_exclusive_group()
-    output_group.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write (a folder for several notebooks)"
-    )
-    output_group.add_argument(
-        "--inplace", action="store_true", help="write over the notebook itself"
-    )
-    sub.add_argument("--json", action="store_true", help="print the results as JSON")
+    output_help = "where to write (a folder for several notebooks)"
+    add_text(output_group, "-o --output", "FILE", output_help, None)
+    add_flag(output_group, "--inplace", "write over the notebook itself")
+    add_flag(sub, "--json", "print the results as JSON")
 
 
 def check_notebooks(arguments: Arguments) -> int:
@@ -163,12 +147,7 @@ def check_notebooks(arguments: Arguments) -> int:
     model is called
     """
     from ..record import Signer
-    from ..runner import (
-        CheckOptions,
-        EarlyKernels,
-        Report,
-        check_notebook,
-    )
+    from ..runner import CheckOptions, EarlyKernels, Report, check_notebook
 
     signers = Signer.load_all(arguments.signers)
     for signer in signers:
@@ -212,33 +191,23 @@ def check_notebooks(arguments: Arguments) -> int:
 
 def test_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `test`."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="files, folders or globs")
+    file_options(sub, SEVERAL)
     trust_option(sub)
     signers_help = "trust what these people have signed, too (an OpenSSH allowed_signers file; see `trust` and `sign`)"
-    sub.add_argument("--signers", default="", metavar="FILE", help=signers_help)
+    add_text(sub, "--signers", "FILE", signers_help)
     kernel_options(sub)
-    sub.add_argument(
-        "--keep-going", action="store_true", help="go on after a failed cell of Python code, too"
-    )
-    sub.add_argument(
-        "--strict-tools",
-        action="store_true",
-        help="fail where a tool changed whose result came from the record",
-    )
+    add_flag(sub, "--keep-going", "go on after a failed cell of Python code, too")
+    tools_help = "fail where a tool changed whose result came from the record"
+    add_flag(sub, "--strict-tools", tools_help)
     sub.add_argument(
         "--shard",
         type=_parse_shard,
         metavar="I/N",
         help="test part I of N; a notebook's path says which part it is in",
     )
-    sub.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="list what was masked, and what could not be compared",
-    )
-    sub.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML, too")
-    sub.add_argument("--json", action="store_true", help="print the results as JSON")
+    add_flag(sub, "-v --verbose", "list what was masked, and what could not be compared")
+    add_text(sub, "--junit", "FILE", "write the results as JUnit XML, too", None)
+    add_flag(sub, "--json", "print the results as JSON")
 
 
 def is_in_part(path: Path, part: tuple[int, int]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..host import shorten_path
-from .shared import OK, Arguments, folder_option, list_notebooks
+from .shared import OK, Arguments, add_text, add_texts, folder_option, list_notebooks
 from .terminal import print_complaint, print_lines
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
@@ -64,7 +64,7 @@ def serve_runs(arguments: Arguments) -> int:
             else "lost: no file for it can be written; set AGENT_NB_TOKEN"
         )
         print_lines(
-            f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C",
+            f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C"
         )
 
     try:
@@ -93,65 +93,20 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
         default="",
         help="the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file",
     )
-    token.add_argument(
-        "--token-file",
-        default="",
-        metavar="FILE",
-        help="a file with the token; made if it is not there",
-    )
-    sub.add_argument(
-        "--model",
-        default="",
-        metavar="MODEL",
-        help="the model of the agent (default: as in a notebook)",
-    )
-    sub.add_argument(
-        "--tools",
-        action="append",
-        default=[],
-        metavar="TOOLS",
-        help="tools by name, with commas, or a FILE.py that has them",
-    )
-    sub.add_argument("--system", default="", metavar="TEXT", help="instructions for the model")
-    sub.add_argument(
-        "--dialect",
-        default="",
-        metavar="NAME",
-        help="how the model writes its turns: native, xml, section",
-    )
-    sub.add_argument(
-        "--approve",
-        default="ask",
-        metavar="HOW",
-        help="ask (who follows the run), auto, deny, or a policy file",
-    )
+    add_text(token, "--token-file", "FILE", "a file with the token; made if it is not there")
+    add_text(sub, "--model", "MODEL", "the model of the agent (default: as in a notebook)")
+    add_texts(sub, "--tools", "TOOLS", "tools by name, with commas, or a FILE.py that has them")
+    add_text(sub, "--system", "TEXT", "instructions for the model")
+    add_text(sub, "--dialect", "NAME", "how the model writes its turns: native, xml, section")
+    approve_help = "ask (who follows the run), auto, deny, or a policy file"
+    add_text(sub, "--approve", "HOW", approve_help, "ask")
     folder_option(sub)
-    sub.add_argument(
-        "--notebook",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="publish the recorded runs of a notebook",
-    )
-    sub.add_argument(
-        "--keep",
-        default="",
-        metavar="FOLDER",
-        help="write every run down there; after a restart it is published again",
-    )
-    sub.add_argument(
-        "--store",
-        default=None,
-        metavar="URL",
-        help="the Redis that kernels share their runs through (redis://…); with a password better AGENT_NB_HUB",
-    )
-    sub.add_argument(
-        "--cors",
-        action="append",
-        default=[],
-        metavar="ORIGIN",
-        help="a page of this origin may use the server",
-    )
+    add_texts(sub, "--notebook", "FILE", "publish the recorded runs of a notebook")
+    keep_help = "write every run down there; after a restart it is published again"
+    add_text(sub, "--keep", "FOLDER", keep_help)
+    store_help = "the Redis that kernels share their runs through (redis://…); with a password better AGENT_NB_HUB"
+    add_text(sub, "--store", "URL", store_help, None)
+    add_texts(sub, "--cors", "ORIGIN", "a page of this origin may use the server")
     sub.add_argument(
         "--keep-alive",
         type=float,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2  # exit codes (see `main`)
+SEVERAL = "files, folders or globs"  # the help of names that `list_notebooks` takes
 TICK = 0.2  # seconds of one wait, after which Python can handle a signal
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -94,46 +95,56 @@ def output_path(name: str | None) -> Path | None:
     return Path(name) if name and name != "-" else None
 
 
+def add_flag(options: Any, names: str, text: str) -> None:
+    """Add an option without a value to a parser, or to a group of its options.
+
+    `names`: one or two, with a space between them. `text`: the help.
+    """
+    options.add_argument(*names.split(), action="store_true", help=text)
+
+
+def add_text(options: Any, names: str, metavar: str, text: str, default: str | None = "") -> None:
+    """Add an option with a text as its value; the other parameters are those of `add_flag`."""
+    options.add_argument(*names.split(), default=default, metavar=metavar, help=text)
+
+
+def add_texts(options: Any, names: str, metavar: str, text: str) -> None:
+    """Add an option that may occur several times; its value is the list of its texts."""
+    options.add_argument(*names.split(), action="append", default=[], metavar=metavar, help=text)
+
+
+def output_option(sub: argparse.ArgumentParser) -> None:
+    """Add the option -o of commands that write a result (`output_path`)."""
+    add_text(sub, "-o --output", "FILE", "where to write (-: stdout, the default)", None)
+
+
 def kernel_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that execute notebooks."""
     sub.add_argument(
         "--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)"
     )
-    sub.add_argument(
-        "--kernel", default="", metavar="NAME", help="the kernel to use (default: the notebook's)"
-    )
-    sub.add_argument(
-        "-j",
-        "--jobs",
-        type=_parse_jobs,
-        default=1,
-        metavar="N",
-        help="how many notebooks run at the same time",
-    )
+    add_text(sub, "--kernel", "NAME", "the kernel to use (default: the notebook's)")
+    jobs_help = "how many notebooks run at the same time"
+    sub.add_argument("-j", "--jobs", type=_parse_jobs, default=1, metavar="N", help=jobs_help)
 
 
 def trust_option(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that replay."""
-    sub.add_argument(
-        "--trust-record",
-        action="store_true",
-        help="let code of records run again that you have not signed",
-    )
+    add_flag(sub, "--trust-record", "let code of records run again that you have not signed")
     folder_option(sub)
 
 
 def folder_option(sub: argparse.ArgumentParser) -> None:
     """Add the option of commands that run agents in a folder."""
-    sub.add_argument(
-        "--trust-folder",
-        action="store_true",
-        help="let the folder give keys (.env) and be obeyed in its policies",
-    )
+    folder_help = "let the folder give keys (.env) and be obeyed in its policies"
+    add_flag(sub, "--trust-folder", folder_help)
 
 
-def file_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of commands that take files only."""
-    sub.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="notebook files")
+def file_options(
+    sub: argparse.ArgumentParser, text: str = "notebook files", nargs: str = "+"
+) -> None:
+    """Add the notebooks of a command; `text`: what their names may be."""
+    sub.add_argument("notebooks", nargs=nargs, metavar="NOTEBOOK", help=text)
 
 
 def _parse_jobs(text: str) -> int:

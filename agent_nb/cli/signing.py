@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, UsageError
 from ..wire import escape_hidden
-from .shared import FAILED, OK, Arguments, existing_files, file_options
+from .shared import FAILED, OK, Arguments, add_flag, add_text, existing_files, file_options
 from .terminal import print_complaint, print_lines, write_checked
 
 if TYPE_CHECKING:
@@ -71,13 +71,9 @@ def sign(arguments: Arguments) -> int:
 def sign_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `sign`."""
     file_options(sub)
-    sub.add_argument(
-        "--key",
-        default=KEY,
-        metavar="FILE",
-        help=f"an OpenSSH private key of the kind Ed25519 (default: {KEY})",
-    )
-    sub.add_argument("--yes", action="store_true", help="do not ask: you have read the calls")
+    key_help = f"an OpenSSH private key of the kind Ed25519 (default: {KEY})"
+    add_text(sub, "--key", "FILE", key_help, KEY)
+    add_flag(sub, "--yes", "do not ask: you have read the calls")
 
 
 def manage_signers(arguments: Arguments) -> int:

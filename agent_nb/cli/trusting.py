@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from ..notebook import make_printable
-from .shared import OK, Arguments
+from .shared import OK, Arguments, add_flag
 from .terminal import print_lines
 
 
@@ -36,10 +36,8 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
         help="folders, or single policy files (default: this folder)",
     )
     action_group = sub.add_mutually_exclusive_group()
-    action_group.add_argument("--list", action="store_true", help="list what is allowed")
-    action_group.add_argument(
-        "--revoke", action="store_true", help="allow nothing any more to the folders that are named"
-    )
+    add_flag(action_group, "--list", "list what is allowed")
+    add_flag(action_group, "--revoke", "allow nothing any more to the folders that are named")
 
 
 def manage_servers(arguments: Arguments) -> int:

@@ -232,7 +232,7 @@ class BlockWriter:
         return [*self._start_block(form, ids), *content, *ending]
 
     def extension(self, event: Extension) -> list[Obj]:
-        """Write an extension of this format; those of other formats have no line."""
+        """Write an extension of this format; extensions of other formats have no line."""
         return [self.DRAW[Extension](event)] if event.namespace == self.NAME else []
 
     # Runs that were read from this format.

@@ -72,7 +72,7 @@ class CallMatcher:
         return "open" if wire_id in self._ids else "over" if wire_id in self._past else ""
 
     def match_line(self, name: str, wire_id: str = "") -> Match:
-        """Return the call to `name` that a line is about; open one if there is none."""
+        """Return the call to `name` that a line is about; open a call if none matches."""
         candidates = () if wire_id else self._open.get(name, ())
         if candidates:
             return Match(candidates[0], guess=len(candidates) > 1)

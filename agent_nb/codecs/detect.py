@@ -80,7 +80,3 @@ class Detector:
         self._lines = lines
         (best, _), (second, _), *_ = rank_codecs(self.head)
         return best >= SURE or (best >= LIKELY and best - second >= LEAD)
-
-    def codec(self) -> Codec:
-        """Return the codec of the head. Raises UsageError if none is likely."""
-        return detect(self.head)

@@ -18,7 +18,7 @@ from ..wire import dumps, nearest_json
 from .base import Codec
 from .coerce import ItemCoercer, Piece, suggest_adapter
 from .contract import Decoder
-from .detect import Detector, named
+from .detect import Detector, detect, named
 from .losses import Losses
 
 _CANONICAL = "canonical"
@@ -90,7 +90,7 @@ class ForeignStream:
 
     def _detect(self) -> Codec:
         try:
-            return self._detector.codec()
+            return detect(self._detector.head)
         except UsageError as fault:
             raise UsageError(f"{fault} {suggest_adapter(self._item_type)}".rstrip()) from fault
 

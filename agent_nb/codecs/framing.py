@@ -33,7 +33,7 @@ MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/even
 RAW = "#raw"  # event name of an item whose value is text to write unchanged (`[DONE]`)
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
-_HEAD = 8  # characters that suffice to tell the framings apart
+_HEAD = 8  # characters by which the framings can be distinguished
 _UNSAFE = re.compile(r"[\r\n\0]")
 
 

@@ -115,7 +115,7 @@ def example_value(
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
 
-    `root`: the schema with the definitions. `name`: that of the parameter. `depth`: how many values
+    `root`: the schema with the definitions. `name`: the parameter's name. `depth`: how many values
     enclose this one.
     """
     schema = render.resolve(schema, root)

@@ -120,10 +120,7 @@ def answer_schema(answer: OutputSchema) -> dict[str, Any]:
     schema = bounded_depth(answer.schema)
     local = schema.get("$defs", {})
     definitions = {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
-    return {
-        **bound_schema(schema, prefix),
-        **({"$defs": definitions} if definitions else {}),
-    }
+    return {**bound_schema(schema, prefix), **({"$defs": definitions} if definitions else {})}
 
 
 def as_json(schema: Mapping[str, Any]) -> str:
@@ -154,7 +151,7 @@ def _describe_calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     """Return `schema` with only the grammar's keywords, and with bounds where it has none.
 
-    `prefix`: begins the names of its definitions. `name`: that of the parameter; it decides how
+    `prefix`: begins the names of its definitions. `name`: the parameter's, which decides how
     long a text may be (`LONG_NAMES`).
     """
     if not isinstance(schema, Mapping):

@@ -1,5 +1,7 @@
 """The typed answer of a run as a DataFrame.
 
+Why: a user who asks a model for a list of objects wants a table of them.
+
 Rules
 - A list becomes one row per item, any other value one row. If all rows are objects, their fields
   are the columns; otherwise one column, `value`, holds the rows.

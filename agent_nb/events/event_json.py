@@ -1,5 +1,7 @@
 """Read and write events as JSON objects.
 
+Why apart from `types`: other versions and formats write fields and events that the types forbid.
+
 Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`.
@@ -81,7 +83,7 @@ def event_from(obj: Any) -> Event:
         known["extra"] = {**(extra if isinstance(extra, dict) else {"extra": extra}), **unknown}
     try:
         return msgspec.convert(known, cls)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate
+    except (msgspec.ValidationError, UnicodeEncodeError):  # a lone surrogate cannot be encoded
         return _unknown(obj)
 
 

@@ -1,5 +1,7 @@
 """Positions in a run's stream of events: the ids from which a reader that reconnects resumes.
 
+Why: a reader that lost its connection names the last id it received, and misses nothing.
+
 Rules
 - A stored event's id is its `seq`. The n-th delta after it has the id `seq.epoch.n`, with the
   server's epoch.

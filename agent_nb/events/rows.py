@@ -1,5 +1,7 @@
 """The rows of the tables of calls, turns and runs, each made of several events.
 
+Why: a table of calls needs facts of several events, and a column reads one object only.
+
 Rules
 - The columns (`columns`) read the attributes of a row.
 - The events of a run come in their order; runs may interleave.
@@ -187,7 +189,7 @@ class RunRow:
                 self.failed += event.status != "ok"
             case "error":
                 self.errors += 1
-            case "metric":  # its total is that of the run so far
+            case "metric":  # `total` is the total of the run so far
                 self.tokens_in, self.tokens_out = event.total.input, event.total.output
                 self.cost = event.total.cost
             case "end" if not event.span:  # the `end` of a sub-agent has a span

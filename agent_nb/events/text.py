@@ -138,7 +138,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer so far, with surrounding white space; "" if there is none."""
+        """The answer so far, with surrounding white space; "" without an answer."""
         return self._reply or self._turn_text() or self._before
 
     def _turn_text(self) -> str:
@@ -147,7 +147,7 @@ class Answer:
 
 
 def answer_text(events: Iterable[Event]) -> str:
-    """Return the answer of a run, stripped of white space; "" if there is none."""
+    """Return the answer of a run, stripped of white space; "" without an answer."""
     answer = Answer()
     for event in events:
         answer.add(event)

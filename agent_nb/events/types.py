@@ -3,6 +3,8 @@
 One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy
 (user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning.
 
+Why frozen: the log, the view, the record and other threads share each event.
+
 Rules
 - A logged event never changes; a later fact is a new event.
 - `seq` counts from 1 in a log, without gaps. It is 0 on deltas, which are never stored.

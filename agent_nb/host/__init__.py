@@ -1,5 +1,7 @@
 """The process and its folder: plug-ins, trust, imports, private files, and how the process started.
 
+Why below all other rooms: each of them finds its plug-ins, libraries and private files through it.
+
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 
 Order: background, diverted, door, import_places, inherited, launch, nearest, paths, private_file,

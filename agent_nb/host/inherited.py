@@ -40,7 +40,7 @@ class Inherited(Generic[T]):
         return self._variable.set(value)
 
     def reset(self, token: Token[T | None]) -> None:
-        """Undo a `set`. Raises ValueError in another context than that of the `set`."""
+        """Undo a `set`. Raises ValueError in any other context."""
         self._variable.reset(token)
 
     def reach_threads(self) -> Callable[[], None]:

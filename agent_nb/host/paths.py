@@ -1,4 +1,7 @@
-"""Write paths as people read them, with `~` for the home folder."""
+"""Write paths as people read them, with `~` for the home folder.
+
+Why: a message is shorter without the home folder, and does not name the user.
+"""
 
 from __future__ import annotations
 

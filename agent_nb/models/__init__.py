@@ -1,5 +1,7 @@
 """The models that answer requests: each file or folder with a `provider` is one provider (`base`).
 
+Why: the agent asks for an answer and need not know which API gives it.
+
 Read `base` first, then `parts`: a request goes in, parts of an answer come out. `http` is what all
 providers behind HTTP share; `choose` turns a name `provider/name` into a model. Other rooms choose
 a model, send it requests, and ask for keys, prices and settings. They name a provider and never

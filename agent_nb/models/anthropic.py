@@ -30,9 +30,7 @@ from .parts import Continued, Finish, Head, Part, Usage
 from .strict_schema import ANTHROPIC, make_strict
 
 SERVICE = Service(
-    label="anthropic",
-    official="https://api.anthropic.com",
-    variable="ANTHROPIC_BASE_URL",
+    label="anthropic", official="https://api.anthropic.com", variable="ANTHROPIC_BASE_URL"
 )
 VERSION = "2023-06-01"  # of the API
 CONTINUES = 8  # the most further requests for one paused turn

@@ -95,7 +95,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
     def list_addresses(self) -> dict[str, str]:
-        """Return base URL -> name, for the well-known endpoints and those of the file."""
+        """Return base URL -> name, for the well-known endpoints and the endpoints of the file."""
         endpoints = {**KNOWN, **self.endpoints}
         return {each.base_url: name for name, each in endpoints.items() if each.base_url}
 

@@ -23,14 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from ..host import (
-    DIVERTED,
-    Offer,
-    import_library,
-    is_projects,
-    read_dotenv,
-    without_project,
-)
+from ..host import DIVERTED, Offer, import_library, is_projects, read_dotenv, without_project
 from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
@@ -266,7 +259,7 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_keyring(provider: str) -> str:
-    """Return the key in the system's keyring; "" if there is none, whatever the reason."""
+    """Return the key in the system's keyring; "" if it has none, whatever the reason."""
     try:
         store = import_library("keyring")
         with without_project():  # it looks for plug-ins

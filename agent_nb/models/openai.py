@@ -25,12 +25,7 @@ from .messages import Request
 from .parts import Part
 
 OFFICIAL = f"https://{OPENAI_HOST}/v1"
-SERVICE = Service(
-    label="openai",
-    official=OFFICIAL,
-    variable="OPENAI_BASE_URL",
-    keyed=True,
-)
+SERVICE = Service(label="openai", official=OFFICIAL, variable="OPENAI_BASE_URL", keyed=True)
 
 
 class OpenAIChat(Remote):

@@ -24,10 +24,7 @@ from .responses.decoder import ResponsesDecoder
 from .responses.request import encode
 
 SERVICE = Service(
-    label="openai-responses",
-    official=OFFICIAL,
-    variable="OPENAI_BASE_URL",
-    key_of="openai",
+    label="openai-responses", official=OFFICIAL, variable="OPENAI_BASE_URL", key_of="openai"
 )
 
 # the refusal of a server that takes only text as the output of a call

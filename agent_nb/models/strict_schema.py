@@ -64,45 +64,79 @@ class _NoStrictForm(ValueError):  # noqa: N818  (it names what does not exist)
 def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
     """Return the strict form of an object's schema, None if it has none."""
     definitions = schema.get("$defs", {})
+    strict = _Translation(rules, definitions)
     try:
         if not rules.recursive and recursive_names(definitions):
             return None
-        result = _schema(schema, rules, definitions, 0)
+        result = strict.translate(schema, 0)
         if definitions:
-            result["$defs"] = {
-                name: _schema(each, rules, definitions, 1) for name, each in definitions.items()
-            }
+            result["$defs"] = {n: strict.translate(each, 1) for n, each in definitions.items()}
     except _NoStrictForm:
         return None
     members = sum(len(each.get("properties", ())) for each in _objects(result))
     return result if result.get("type") == "object" and members <= MOST_MEMBERS else None
 
 
-def _schema(
-    schema: Any, rules: Rules, definitions: Mapping[str, Any], depth: int
-) -> dict[str, Any]:
-    """Return the strict form of a schema at a depth of nesting. Raises _NoStrictForm."""
-    if not isinstance(schema, Mapping) or depth > MOST_LEVELS or schema.keys() - _NOTES - _READ:
-        raise _NoStrictForm
-    result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
-    result |= _type_of(result)
-    bounds = _take_bounds(schema, rules, result)
-    if schema.get("uniqueItems") and not rules.worded:
-        raise _NoStrictForm
-    if schema.get("format") in FORMATS:
-        result["format"] = schema["format"]
-    _choices(schema, rules, definitions, depth, result)
-    if "object" in _kinds(schema):
-        _write_members(schema, rules, definitions, depth, result)
-    elif {"properties", "required", "additionalProperties"} & schema.keys():
-        raise _NoStrictForm
-    if "array" in _kinds(schema):
-        result["items"] = _schema(schema.get("items"), rules, definitions, depth + 1)
-    elif "items" in schema:
-        raise _NoStrictForm
-    if not {"type", "anyOf", "$ref"} & result.keys():
-        raise _NoStrictForm
-    return _add_description(result, schema.get("description"), bounds)
+class _Translation:
+    """Translates the schemas of one document; all methods raise _NoStrictForm.
+
+    `depth`: how many objects and lists enclose a schema. `result`: its strict form so far.
+    """
+
+    def __init__(self, rules: Rules, definitions: Mapping[str, Any]) -> None:
+        self._rules = rules
+        self._definitions = definitions
+
+    def translate(self, schema: Any, depth: int) -> dict[str, Any]:
+        """Return the strict form of a schema."""
+        if not isinstance(schema, Mapping) or depth > MOST_LEVELS or schema.keys() - _NOTES - _READ:
+            raise _NoStrictForm
+        result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
+        result |= _type_of(result)
+        bounds = _take_bounds(schema, self._rules, result)
+        if schema.get("uniqueItems") and not self._rules.worded:
+            raise _NoStrictForm
+        if schema.get("format") in FORMATS:
+            result["format"] = schema["format"]
+        self._add_choices(schema, depth, result)
+        if "object" in _kinds(schema):
+            self._add_members(schema, depth, result)
+        elif {"properties", "required", "additionalProperties"} & schema.keys():
+            raise _NoStrictForm
+        if "array" in _kinds(schema):
+            result["items"] = self.translate(schema.get("items"), depth + 1)
+        elif "items" in schema:
+            raise _NoStrictForm
+        if not {"type", "anyOf", "$ref"} & result.keys():
+            raise _NoStrictForm
+        return _add_description(result, schema.get("description"), bounds)
+
+    def _add_choices(self, schema: Mapping[str, Any], depth: int, result: dict[str, Any]) -> None:
+        """Add a reference and options; `oneOf` becomes `anyOf` if no value fits two options."""
+        if "$ref" in schema:
+            name = str(schema["$ref"]).removeprefix("#/$defs/")
+            if name not in self._definitions or schema.keys() - _NOTES - {"$ref"}:
+                raise _NoStrictForm
+            result["$ref"] = schema["$ref"]
+        exclusive = schema.get("oneOf")
+        if exclusive is not None and (
+            "anyOf" in schema or not _are_disjoint(exclusive, self._definitions)
+        ):
+            raise _NoStrictForm
+        options = schema.get("anyOf", exclusive)
+        if options is not None:
+            result["anyOf"] = [self.translate(each, depth) for each in options]
+
+    def _add_members(self, schema: Mapping[str, Any], depth: int, result: dict[str, Any]) -> None:
+        """Add the members of an object: closed, and all required."""
+        members = schema.get("properties")
+        if members is None or (not members and schema.get("additionalProperties")):
+            raise _NoStrictForm
+        if set(schema.get("required", ())) - members.keys():
+            raise _NoStrictForm
+        result["properties"] = {n: self.translate(each, depth + 1) for n, each in members.items()}
+        result["required"] = list(members)
+        result["additionalProperties"] = False
 
 
 def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,27 +171,6 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
     return notes
 
 
-def _choices(
-    schema: Mapping[str, Any],
-    rules: Rules,
-    definitions: Mapping[str, Any],
-    depth: int,
-    result: dict[str, Any],
-) -> None:
-    """Add a reference and options to `result`; `oneOf` becomes `anyOf` if no value fits two."""
-    if "$ref" in schema:
-        name = str(schema["$ref"]).removeprefix("#/$defs/")
-        if name not in definitions or schema.keys() - _NOTES - {"$ref"}:
-            raise _NoStrictForm
-        result["$ref"] = schema["$ref"]
-    exclusive = schema.get("oneOf")
-    if exclusive is not None and ("anyOf" in schema or not _are_disjoint(exclusive, definitions)):
-        raise _NoStrictForm
-    options = schema.get("anyOf", exclusive)
-    if options is not None:
-        result["anyOf"] = [_schema(each, rules, definitions, depth) for each in options]
-
-
 def _are_disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
     """Return whether the options differ in the fixed text of a member that all require."""
     resolved = [
@@ -174,26 +187,6 @@ def _distinct(members: list[Any]) -> bool:
     fixed = [[m["const"]] if "const" in m else m.get("enum", []) for m in members]
     texts = [json.dumps(value) for values in fixed for value in values]
     return all(fixed) and len(texts) == len(set(texts)) and all(v.startswith('"') for v in texts)
-
-
-def _write_members(
-    schema: Mapping[str, Any],
-    rules: Rules,
-    definitions: Mapping[str, Any],
-    depth: int,
-    result: dict[str, Any],
-) -> None:
-    """Add the members of an object to `result`: closed, and all required."""
-    members = schema.get("properties")
-    if members is None or (not members and schema.get("additionalProperties")):
-        raise _NoStrictForm
-    if set(schema.get("required", ())) - members.keys():
-        raise _NoStrictForm
-    result["properties"] = {
-        name: _schema(each, rules, definitions, depth + 1) for name, each in members.items()
-    }
-    result["required"] = list(members)
-    result["additionalProperties"] = False
 
 
 def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:

@@ -53,6 +53,5 @@ def _make_forms(run: str, before: str) -> dict[str, str]:
     )
     ended = any(isinstance(event, End) and not event.span for event in events)
     return Recovery(run, journal=bool(events)).saved_forms(
-        events,
-        "ended" if ended else "going on" if Journal.is_being_written(path) else "gone",
+        events, "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
     )

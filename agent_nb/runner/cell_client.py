@@ -131,11 +131,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                     "runs": records,
                     "signed": countersigned_records(self.nb, self._cell, records, self._signers),
                 }
-                metadata = {
-                    **(metadata or {}),
-                    "cellId": name,
-                    **write_options(sent, self._proof),
-                }
+                metadata = {**(metadata or {}), "cellId": name, **write_options(sent, self._proof)}
             request = build_message(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
                 self._cells_by_request[request["header"]["msg_id"]] = self._cell

@@ -138,8 +138,8 @@ class EarlyKernels:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left, unused, self._next = [], self._next, None
-        if unused is not None:
-            _stop_unused(unused[1])
+        if unused is not None and not unused[1].cancel() and (early := _await_started(unused[1])):
+            early.stop()
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
@@ -186,11 +186,6 @@ def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:
     return None
 
 
-def _stop_unused(future: Future[StartedKernel]) -> None:
-    if not future.cancel() and (started := _await_started(future)) is not None:
-        started.stop()
-
-
 def use_own_launcher(manager: Any) -> None:
     """Make a kernel manager start kernels of this Python with `LAUNCH`."""
     manager.kernel_spec_manager = InstalledKernels(data_dir=manager.data_dir)
@@ -200,9 +195,7 @@ def use_own_launcher(manager: Any) -> None:
 
 
 def choose_kernel(
-    path: Path,
-    nb: Mapping[str, Any],
-    options: ExecutionOptions = EXECUTION_DEFAULTS,
+    path: Path, nb: Mapping[str, Any], options: ExecutionOptions = EXECUTION_DEFAULTS
 ) -> KernelChoice:
     """Return the kernel for the notebook at `path`.
 

@@ -116,12 +116,10 @@ class _GeneratedNames:
     def replace_in(self, value: Any) -> Any:
         """Return a JSON value whose texts have numbers in place of the names."""
         if isinstance(value, str):
-            return self._texts.sub(lambda match: self._number_of(match[0]), value)
+            number = self._numbers
+            return self._texts.sub(lambda text: number.get(text[0], number[self._run]), value)
         if isinstance(value, Mapping):
             return {self.replace_in(key): self.replace_in(part) for key, part in value.items()}
         return (
             [self.replace_in(part) for part in value] if isinstance(value, list | tuple) else value
         )
-
-    def _number_of(self, name: str) -> str:
-        return self._numbers.get(name, self._numbers[self._run])

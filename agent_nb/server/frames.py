@@ -94,11 +94,11 @@ class Frames:
         if self._framing == "ndjson":
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         items = items[-rest:]  # all for 0, since -0 is 0
+        # each frame but the last names how many of them still follow
+        marks = [f".{following}" if following else "" for following in range(len(items))][::-1]
         return "".join(
-            item.write(
-                "sse", number if not following or number is None else f"{number}.{following}"
-            )
-            for item, following in zip(items, reversed(range(len(items))), strict=True)
+            item.write("sse", None if number is None else number + mark)
+            for item, mark in zip(items, marks, strict=True)
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:

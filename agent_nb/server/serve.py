@@ -3,6 +3,8 @@
     server = agent_nb.serve()          # in a notebook cell
     %agent attach http://127.0.0.1:…   # in another notebook of the same user
 
+Why: a run in a notebook can then be watched, stopped and answered from another one.
+
 Rules
 - Every announced run is published: `%%agent` cells and `await agent(…)`, also ended runs whose logs
   are still in memory.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .decorator import as_tool as as_tool
     from .decorator import clean_name as clean_name
     from .describe import describe_variable as describe_variable
-    from .describe import describe_variables as describe_variables
+    from .describe import list_variables as list_variables
     from .describe import user_variables as user_variables
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
     from .mcp.config_file import read_servers as read_servers
@@ -82,7 +82,7 @@ _NAMES = {
     "capture": "OutputCapture",
     "chart_words": "without_chart_words",
     "decorator": "as_tool clean_name",
-    "describe": "describe_variable describe_variables user_variables",
+    "describe": "describe_variable list_variables user_variables",
     "kernel_permissions": "KERNEL_PERMISSIONS",
     "mcp.config_file": "read_servers",
     "mcp.hub": "HUB",

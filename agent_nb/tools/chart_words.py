@@ -37,13 +37,7 @@ class _Chart(msgspec.Struct, frozen=True):
 
 
 _CHARTS = (
-    _Chart(
-        "a Plotly chart",
-        r"plotly\.",
-        r"application/vnd\.plotly\..*",
-        "kaleido",
-        "kaleido",
-    ),
+    _Chart("a Plotly chart", r"plotly\.", r"application/vnd\.plotly\..*", "kaleido", "kaleido"),
     _Chart(
         "an Altair chart",
         r"altair\.",

@@ -151,57 +151,41 @@ def list_variables(
     first: Sequence[str] = (),
     clean: Clean = str,
     known: Mapping[str, Described] = {},
+    *,
+    rows: bool = False,
 ) -> str:
     """Return a line for each variable: those of `first`, then the others by name.
 
     At most `VARIABLES` variables and about `TOKENS` tokens; a last line counts the others. `known`:
-    descriptions made before, by name.
+    descriptions made before, by name. `rows`: below, the first rows of as many frames as fit.
     """
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
-    shown: list[str] = []
+    lines: list[str] = []
     tokens_left = TOKENS - count_tokens(_left_out_line(len(order)))
     for name in order[:VARIABLES]:
         full = known.get(name) or describe_variable(name, variables[name], clean)
         # a table whose columns do not fit is listed without them
         short = msgspec.structs.replace(full, columns=(), more=0)
-        text = next(
-            (t for t in map(Described.as_text, (full, short)) if count_tokens(t) <= tokens_left), ""
-        )
-        if not text:
+        texts = map(Described.as_text, (full, short))
+        if (text := next((t for t in texts if count_tokens(t) <= tokens_left), None)) is None:
             break
-        shown.append(text)
+        lines.append(text)
         tokens_left -= count_tokens(text)
-    missing = len(order) - len(shown)
-    return "\n".join([*shown, *([_left_out_line(missing)] if missing else [])])
-
-
-def describe_variables(
-    variables: Mapping[str, Any],
-    first: Sequence[str],
-    clean: Clean,
-    known: Mapping[str, Described],
-    *,
-    rows: bool,
-) -> str:
-    """Return `list_variables`; `rows`: also first rows of as many frames as fit `TOKENS`."""
-    text = list_variables(variables, first, clean, known)
-    if not rows:
-        return text
-    tokens_left = TOKENS - sum(map(count_tokens, text.splitlines()))
+    if missing := len(order) - len(lines):
+        lines.append(_left_out_line(missing))
+    tokens_left = TOKENS - sum(map(count_tokens, lines))
     frames: list[str] = []
-    for name in dict.fromkeys((*first, *sorted(variables))):
-        if public_name(variables[name]) not in _FRAMES:
-            continue
-        preview = preview_value(name, variables[name], ROWS, clean, brief=True)
-        shown = f"First rows of {name}:\n{preview}"
-        # 1: the empty line between frames; a later, smaller frame may still fit
-        tokens_left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
-        if tokens_left < 0:
-            tokens_left += cost
-            continue
-        frames.append(shown)
-    return "\n\n".join([text, *frames])
+    for name in dict.fromkeys((*first, *sorted(variables))) if rows else ():
+        if public_name(variables[name]) in _FRAMES:
+            preview = preview_value(name, variables[name], ROWS, clean, brief=True)
+            shown = f"First rows of {name}:\n{preview}"
+            # 1: the empty line between frames. Where one does not fit, a smaller one still may
+            cost = sum(map(count_tokens, shown.splitlines())) + 1
+            if cost <= tokens_left:
+                frames.append(shown)
+                tokens_left -= cost
+    return "\n\n".join(["\n".join(lines), *frames])
 
 
 def _left_out_line(count: int) -> str:

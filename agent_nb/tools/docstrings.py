@@ -15,35 +15,13 @@ from itertools import pairwise
 
 import msgspec
 
-# headings of sections that describe parameters, in lower case
-_PARAMETERS = {
-    "args",
-    "arguments",
-    "parameters",
-    "params",
-    "keyword args",
-    "keyword arguments",
-    "other parameters",
-}
-# all headings that end the description
-_SECTIONS = _PARAMETERS | {
-    "returns",
-    "return",
-    "yields",
-    "yield",
-    "raises",
-    "raise",
-    "warns",
-    "warnings",
-    "note",
-    "notes",
-    "example",
-    "examples",
-    "attributes",
-    "references",
-    "see also",
-    "todo",
-}
+# headings, in lower case, of the sections that describe parameters, and of others
+_OF_PARAMETERS = """args, arguments, parameters, params, keyword args, keyword arguments, \
+other parameters"""
+_OTHERS = """returns, return, yields, yield, raises, raise, warns, warnings, note, notes, \
+example, examples, attributes, references, see also, todo"""
+_PARAMETERS = set(_OF_PARAMETERS.split(", "))
+_SECTIONS = _PARAMETERS | set(_OTHERS.split(", "))  # each ends the description
 # the line of dashes below a NumPy section title
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 # a reST field: `:param x: …`, `@param x: …`

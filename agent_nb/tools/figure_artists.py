@@ -68,11 +68,7 @@ def _hashed(artist: ArtistData) -> ArtistData:
     """Return an artist with one hash in place of its numbers and styles."""
     data = msgspec.json.encode([artist.numbers, artist.styles], order="sorted")
     return ArtistData(
-        artist.name,
-        artist.label,
-        artist.each,
-        hashlib.sha256(data).hexdigest()[:16],
-        artist.texts,
+        artist.name, artist.label, artist.each, hashlib.sha256(data).hexdigest()[:16], artist.texts
     )
 
 

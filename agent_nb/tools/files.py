@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 from annotated_types import Ge
@@ -198,7 +199,8 @@ def _replace(target: ConfinedPath, data: bytes) -> bool:
                     os.fchmod(out.fileno(), mode)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:  # of a stopped call too: no temporary file may stay
-            _remove_quietly(temporary, folder)
+            with suppress(OSError):  # the fault that led here is the one to report
+                os.unlink(temporary, dir_fd=folder)
             raise
     return mode is not None
 
@@ -215,10 +217,3 @@ def _mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
     if not stat.S_ISREG(mode):
         raise ToolError(f"{target.name!r} is not a file and cannot be written.")
     return stat.S_IMODE(mode)
-
-
-def _remove_quietly(name: str, folder: int | None) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except OSError:  # the fault that led here is the one to report
-        return

@@ -26,6 +26,8 @@ _NUMPY_TEXTS = {"U": "str", "S": "bytes"}  # kind of a NumPy dtype of texts -> i
 # the fields in which pandas' arrays and indexes keep the array with their values (`_left`: the
 # lower bounds of intervals); tried in this order
 _STORAGE_FIELDS = ("_ndarray", "_data", "_pa_array", "_left")
+# the modules of the objects that hold a whole table (`_storage`)
+_STORAGE_MODULES = ("pandas.core.internals.managers.", "polars._plr.", "polars.polars.")
 # class of a pandas array -> its dtype, for classes whose inner array has another (codes, ordinals)
 _ARRAY_NAMES = {
     "Categorical": "category",
@@ -94,7 +96,7 @@ def _numpy_dtype(dtype: Any) -> str:
 
 def _read_frame(frame: Any) -> Table:
     """Read a DataFrame of pandas, whose columns are stored in blocks."""
-    manager = _manager(frame)
+    manager = _storage(frame, "_mgr")
     (width,), _, label = _read_axis(manager.axes[0])
     (height,), _, _ = _read_axis(manager.axes[1])
     # a block holds one or several columns of one dtype: `blknos` has the block of each column, and
@@ -111,7 +113,7 @@ def _read_frame(frame: Any) -> Table:
 
 
 def _read_series(series: Any) -> Table:
-    manager = _manager(series)
+    manager = _storage(series, "_mgr")
     shape, _, _ = _read_axis(manager.axes[0])
     dtype, cell = _read_column(read_field(manager.blocks[0], "values"))
     return Table(shape=shape, dtype=dtype, row=lambda row: [cell(row, 0)])
@@ -122,15 +124,16 @@ def _read_index(index: Any) -> Table:
     return Table(shape=shape, dtype=dtype)
 
 
-def _manager(value: Any) -> Any:
-    """Return the block manager, the storage, of a table or series of pandas.
+def _storage(value: Any, field: str) -> Any:
+    """Return the object in which a table or series keeps its values.
 
-    Raises TypeError if it is not pandas' own.
+    pandas has block managers (`_mgr`), polars objects of its Rust engine (`_df`, `_s`). Raises
+    TypeError for any other object: it would run its own code.
     """
-    manager = read_field(value, "_mgr")
-    if not public_name(manager).startswith("pandas.core.internals.managers."):
+    storage = read_field(value, field)
+    if not public_name(storage).startswith(_STORAGE_MODULES):
         raise TypeError
-    return manager
+    return storage
 
 
 def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
@@ -215,7 +218,7 @@ def _find_store(values: Any) -> Any:
 
 
 def _read_polars_frame(frame: Any) -> Table:
-    raw = _polars_engine(frame, "_df")
+    raw = _storage(frame, "_df")
     height, width = raw.shape()
     # `dtype_strings` is written in Rust; `dtypes` would create objects of registered types
     columns = tuple(zip(raw.columns()[:COLUMNS], raw.dtype_strings()[:COLUMNS], strict=True))
@@ -229,22 +232,12 @@ def _read_polars_frame(frame: Any) -> Table:
 
 
 def _read_polars_series(series: Any) -> Table:
-    raw = _polars_engine(series, "_s")
-    # only a frame of the engine names its dtypes as text; its module's name depends on the release
-    modules = map(module_space, ("polars._plr", "polars.polars"))
-    frame = next(space["PyDataFrame"] for space in modules if space)
-    dtype = frame([raw]).dtype_strings()[0]
-    plain = _POLARS_SCALAR.fullmatch(dtype)
-    row = (lambda number: [raw.get_index(number)]) if plain else None
+    raw = _storage(series, "_s")
+    # only a frame of the engine names its dtypes as text; the module of the engine may change
+    engine = module_space(public_name(raw).rpartition(".")[0])
+    dtype = engine["PyDataFrame"]([raw]).dtype_strings()[0]
+    row = (lambda number: [raw.get_index(number)]) if _POLARS_SCALAR.fullmatch(dtype) else None
     return Table(shape=(raw.len(),), dtype=dtype, row=row)
-
-
-def _polars_engine(value: Any, name: str) -> Any:
-    """Return the Rust object in the field `name` of a polars object. Raises TypeError."""
-    raw = read_field(value, name)
-    if not public_name(raw).startswith(("polars._plr.", "polars.polars.")):
-        raise TypeError
-    return raw
 
 
 _INDEX_KINDS = ("", "Range", "Multi", "Datetime", "Timedelta", "Categorical", "Period")

@@ -30,34 +30,12 @@ _SEPARATORS = re.compile(r"[\\/]")
 # absolute names, also of Windows, and names in a home folder
 _ABSOLUTE = re.compile(r"^(?:[\\/]|[A-Za-z]:|~(?:[^\\/]*[\\/]|$))")
 # names of files that usually hold secrets, as globs
-_SECRETS = (
-    "*.env",
-    "*.env.*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.ppk",
-    "*.htpasswd",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "*credentials",
-    "*credentials.*",
-    "secret.*",
-    "secrets.*",
-    "*.secret",
-    "*.secrets",
-    "service-account*.json",
-    "service_account*.json",
-    "token",
-    "token.*",
-    "*.token",
-)
+_RISKY_NAMES = """
+    *.env *.env.* *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk *.htpasswd id_rsa* id_dsa*
+    id_ecdsa* id_ed25519* *credentials *credentials.* secret.* secrets.* *.secret *.secrets
+    service-account*.json service_account*.json token token.* *.token
+"""
+_SECRETS = tuple(_RISKY_NAMES.split())
 NEW = 8  # folders that one write may create
 DEEPEST = 32  # parts of a name
 # flags that open the named file itself: no link is followed, and no writer of a pipe awaited

@@ -51,7 +51,8 @@ def describe_plain(
             return None
         if text := describe(p):
             schema["description"] = text
-        if p.default is not p.empty and _has_json_value(p.default):
+        endless = isinstance(p.default, float) and not math.isfinite(p.default)  # no JSON value
+        if p.default is not p.empty and not endless:
             schema["default"] = p.default
         properties[p.name] = dict(sorted(schema.items()))
     required = [p.name for p in parameters if p.default is p.empty]
@@ -61,10 +62,6 @@ def describe_plain(
         **({"required": required} if required else {}),
         "type": "object",
     }
-
-
-def _has_json_value(default: Any) -> bool:
-    return not isinstance(default, float) or math.isfinite(default)
 
 
 def _describe_type(hint: Any) -> Schema | None:

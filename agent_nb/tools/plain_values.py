@@ -184,24 +184,19 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
 
     `inspect.signature` would run `repr` of the defaults and evaluate annotations.
     """
-    # `co_varnames` begins with the positional parameters; then come the keyword-only ones, the name
-    # of `*args` and that of `**kwargs`. Defaults belong to the last positional parameters
     code, defaults, keyword_defaults = value.__code__, value.__defaults__, value.__kwdefaults__
-    positional, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    positional = code.co_argcount
+    names, star, double_star = inspect.getargs(code)  # `names`: first the positional ones
+    # defaults belong to the last positional parameters
     first_default = positional - (0 if defaults is None else tuple.__len__(defaults))
     optional = {
-        *code.co_varnames[first_default:positional],
+        *names[first_default:positional],
         *dict(() if keyword_defaults is None else text_entries(keyword_defaults)),
     }
-    shown = [f"{name}=…" if name in optional else name for name in code.co_varnames[:total]]
-    variadic = iter(code.co_varnames[total:])
-    star = f"*{next(variadic)}" if code.co_flags & inspect.CO_VARARGS else "*"
-    parameters = [
-        *shown[:positional],
-        *([star] if star != "*" or total > positional else []),
-        *shown[positional:],
-    ]
-    parameters += [f"**{next(variadic)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    parameters = [f"{name}=…" if name in optional else name for name in names]
+    if star or len(names) > positional:
+        parameters.insert(positional, f"*{star or ''}")
+    parameters += [f"**{double_star}"] if double_star else []
     if code.co_posonlyargcount:
         parameters.insert(code.co_posonlyargcount, "/")
     return clean_text(f"{str.__str__(value.__name__)}({', '.join(parameters)})", clean, _SIGNATURE)

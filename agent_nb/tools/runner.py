@@ -194,7 +194,7 @@ class ToolRunner:
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:
-            call.keep_returned(await self._stop(work, tool, call.context))
+            call.returned_after_stop = await self._stop(work, tool, call.context)
             raise
         if not work.done():
             late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."

@@ -105,10 +105,6 @@ class RunningCall:
         if self.outcome is None:
             self._home.copy().run(self.report.relay, self.job.call_id, event)
 
-    def keep_returned(self, returned: Outcome | None) -> None:
-        """Keep the outcome that the tool returned after it was asked to stop, if any."""
-        self.returned_after_stop = returned
-
     def finish(self, outcome: Outcome) -> None:
         """End the call with `outcome`, unless it has ended."""
         if self.outcome is not None:

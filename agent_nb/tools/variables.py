@@ -16,6 +16,7 @@ import difflib
 import sys
 import types
 from collections.abc import Awaitable
+from functools import partial
 from typing import Annotated, Any
 
 from annotated_types import Ge, Le
@@ -67,11 +68,7 @@ def _namespace_of(context: ToolContext) -> dict[str, Any]:
 
 def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
     """Return the list of variables, or one of them with `rows` rows. Raises ToolError."""
-    secrets = collect_secrets()
-
-    def clean(text: str) -> str:
-        return redact_text(text, secrets)
-
+    clean = partial(redact_text, secrets=collect_secrets())
     hidden = _shell_variables(namespace)
     if not name:
         return list_variables(user_variables(namespace, hidden), clean=clean) or _NO_VARIABLES

@@ -13,8 +13,9 @@ from ..events import Event
 from ..wire import Shown
 from .cards.base import Context, Thoughts
 from .draw import html, markdown, text
+from .format import text_row
 from .layout import page
-from .nodes import Fold, Interactive, Page, Row, Section, Stack, T
+from .nodes import Fold, Interactive, Page, Section, Stack, T
 from .parts import split_page
 from .state.fold import RunView
 
@@ -24,20 +25,15 @@ def make_bundle(
     *,
     badge: str = "",
     thoughts: Thoughts = "collapse",
-    above: str = "",
     typeset: bool = False,
-    folds: Mapping[str, tuple[bool, float]] | None = None,
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
-    `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `above`: the text of the
-    cell above the page (see `Context`); `typeset`: the HTML has its formulas as MathML, because no
-    front end will typeset them; `folds`: what is open, as the live view of the run left it
-    (`LiveView.folds`).
+    `badge`: a remark that is not an event, such as "replayed from 21 Nov"; `typeset`: the HTML has
+    its formulas as MathML, because no front end will typeset them.
     """
     view = RunView(badge=badge).extend(events)
-    context = Context(thoughts=thoughts, above=above, folds=folds or {})
-    return page_forms(page(view, context), typeset=typeset)
+    return page_forms(page(view, Context(thoughts=thoughts)), typeset=typeset)
 
 
 def make_parts(
@@ -51,8 +47,10 @@ def make_parts(
 ) -> list[dict[str, Any]]:
     """Return the mime bundles of a run's events, each for an output of its own, in order.
 
-    They are parts of the page (see `make_bundle`), and the charts and widgets between them. `most`:
-    the largest number of them (0: any); the last one has the rest, with charts as pictures.
+    They are parts of the page, and the charts and widgets between them. `most`: the largest number
+    of bundles (0: any); the last one has the rest, with charts as pictures. `above`: the text of
+    the cell above the page; `folds`: what is open, as the live view left it (`LiveView.folds`). The
+    other options are those of `make_bundle`.
     """
     context = Context(thoughts=thoughts, above=above, folds=folds or {})
     full_page = page(RunView(badge=badge).extend(events), context)
@@ -68,7 +66,7 @@ def make_folded_bundle(
     """Return the mime bundle of a line that opens to the cards of several runs."""
     pages = [page(RunView().extend(log), Context()) for log in logs]
     cards = (section.child for each in pages for section in each.sections)
-    body = (*(Row((T(remark),), wrap=True) for remark in remarks), *cards)
+    body = (*(text_row(remark, "", wrap=True) for remark in remarks), *cards)
     fold = Fold((T(line, tone="muted"),), body, accordion=True, title=line)
     return page_forms(Page(line, (Section("calls", fold),)))
 

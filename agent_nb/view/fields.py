@@ -46,9 +46,7 @@ def reason_field() -> Field:
     return Field(REASON, "line", "", hint="Why not? The model reads it (optional)")
 
 
-def read_fields(
-    typed: Iterable[tuple[Field, Any]],
-) -> tuple[dict[str, Any], dict[str, str]]:
+def read_fields(typed: Iterable[tuple[Field, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the arguments that fields hold, and the faults: name of a field → what is wrong."""
     args: dict[str, Any] = {}
     faults: dict[str, str] = {}

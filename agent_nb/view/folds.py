@@ -51,10 +51,7 @@ class Folds:
         self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
 
     def apply(
-        self,
-        cards: list[tuple[Card, Node]],
-        chosen: Mapping[str, FoldState],
-        now: float | None,
+        self, cards: list[tuple[Card, Node]], chosen: Mapping[str, FoldState], now: float | None
     ) -> list[tuple[Card, Node]]:
         """Return the cards with their nodes, open or folded.
 

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from .nodes import T, Tone
+from .nodes import Row, T, Tone
 
 MINUTE = 60
 LARGEST = 1e15  # larger numbers are written as this one
@@ -84,6 +84,11 @@ def chip(status: str, extra: str = "") -> tuple[T, ...]:
         T(f"{mark} {word}", tone=tone, bold=status not in {"queued", "writing"}, now=now),
         *tail,
     )
+
+
+def text_row(text: str, tone: Tone = "muted", *, wrap: bool = False) -> Row:
+    """Return a row with one text; `wrap`: a long text breaks instead of being cut."""
+    return Row((T(text, tone=tone),), wrap=wrap)
 
 
 def format_duration(seconds: float) -> str:

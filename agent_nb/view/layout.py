@@ -42,8 +42,8 @@ class Layout:
         sections = [Section("header", header)] if header else []
         steps: list[Step] = []
         pairs = [(c, node) for c in view.cards if (node := self._draw_card(c, context)) is not None]
-        running = view.status in {"", "running"}
-        for card, node in self.folds.apply(pairs, context.folds, context.now if running else None):
+        now = context.now if view.running else None
+        for card, node in self.folds.apply(pairs, context.folds, now):
             if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
                 self._close_panel(steps, sections)
                 sections.append(Section(card.key, node))
@@ -123,7 +123,7 @@ def step_tint(card: Card) -> Tone:
 
 def page_label(view: RunView, *, still: bool = False) -> str:
     """Return the name of the view for assistive technology; `still`: it is never drawn again."""
-    status = "unfinished" if still and view.status in {"", "running"} else view.status or "starting"
+    status = "unfinished" if still and view.running else view.status or "starting"
     return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
 
 

@@ -12,8 +12,9 @@ Rules
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .bundle import page_forms
 from .cards.base import Context, Thoughts
@@ -23,10 +24,9 @@ from .folds import SETTLED
 from .layout import Layout
 from .nodes import Field, Page, Row, T
 from .presses import Actions, Presses
-from .renderer import Painter
 from .saved_page import Recovery, add_advice
 from .state.fold import RunView
-from .views import Act, Views
+from .views import Views
 
 if TYPE_CHECKING:
     from .widgets import Board
@@ -34,55 +34,56 @@ if TYPE_CHECKING:
 PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one message
 
 
-class DisplayPainter(Painter, Protocol):
-    """A painter that fills a display of the front end."""
+class DisplayPainter(ABC):
+    """A `Painter` that fills a display of the front end."""
 
     #: Whether the static bundle at the end replaces all that was painted: no last paint is needed.
     replaced: bool
-    #: The views of the page, as far as front ends count them.
-    views: Views
 
+    def __init__(self, thoughts: Thoughts, above: str, recovery: Recovery) -> None:
+        self._thoughts: Thoughts = thoughts
+        self._above = above  # the text of the cell above the page (see `Context`)
+        self._recovery = recovery
+        self._layout = Layout()
+        #: The views of the page, as far as front ends count them; they count none of static HTML.
+        self.views = Views()
+
+    @abstractmethod
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Return the bundle that opens the display with `view` at the time `now`."""
 
+    @abstractmethod
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Name the run that is shown from now on; return the bundle to publish, or {}."""
 
+    @abstractmethod
+    def paint(self, view: RunView, now: float | None) -> int:
+        """Show the view (see `Painter.paint`)."""
+
+    @abstractmethod
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
         """Return what is open (see `Context.folds`), or only what the reader decided of it."""
 
-    def leave(self) -> None:
+    @property
+    def moving(self) -> bool:
+        """Whether the next paint changes the page, also without an event."""
+        return self._layout.folds.moving
+
+    def restart(self) -> None:
+        """Start over with another view."""
+        self._layout = Layout()
+
+    def leave(self) -> None:  # noqa: B027  (a page of HTML needs nothing)
         """Prepare for the static bundle that will replace the display."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release the widgets, if the painter has any."""
 
 
-class TimedViews:
-    """`Views` with a clock; the board reports to them (`widgets.root.Watch`)."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.views = Views()
-        self._clock = clock
-
-    def count(self, number: int) -> None:
-        """Take the number of views that a front end reports."""
-        self.views.count(number, self._clock())
-
-    def opened(self) -> None:
-        """Note that a browser page opens."""
-        self.views.opened(self._clock())
-
-    def act(self) -> Act:
-        """Return what to do now."""
-        return self.views.act(self._clock())
-
-
-class WidgetPainter:
+class WidgetPainter(DisplayPainter):
     """Paints a view as widgets; its constructor makes the first of them.
 
     - `nudge` asks the renderer for a paint after a press.
-    - `above`: the text of the cell above the page (see `Context`).
     - `show(bundle, metadata, update)` publishes the page again when no front end shows it any more:
       in its own display (`update`), or in a new one.
     """
@@ -102,19 +103,23 @@ class WidgetPainter:
     ) -> None:
         from .widgets import Board
 
+        super().__init__(thoughts, above, Recovery(""))  # of no run, until `open`
         self.presses = Presses(actions, self._typed, nudge)
-        self._timed_views = TimedViews(clock)
-        self.views = self._timed_views.views
-        self.board: Board = Board(self.presses.press, self._timed_views)
-        self._recovery = Recovery("")  # of no run, until `open`
+        self.board: Board = Board(self.presses.press, self)
         self._show = show
-        self._layout = Layout()
-        self._thoughts: Thoughts = thoughts
-        self._above = above
+        self._clock = clock
         self._can_click = can_click
 
     def _typed(self, about: str) -> list[tuple[Field, Any]]:
         return self.board.typed(about)
+
+    def count(self, number: int) -> None:
+        """Take the number of views that a front end reports (`widgets.root.Watch`)."""
+        self.views.count(number, self._clock())
+
+    def opened(self) -> None:
+        """Note that a browser page opens (`widgets.root.Watch`)."""
+        self.views.opened(self._clock())
 
     def context(self, now: float | None, *, recorded: bool = False) -> Context:
         """Return how the cards of a run are drawn now; `recorded`: the run is past."""
@@ -137,14 +142,14 @@ class WidgetPainter:
 
     def restart(self) -> None:
         """Start over with another view, of which no button is pressed yet."""
-        self._layout = Layout()
+        super().restart()
         self.presses.restart()
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; return the number of messages it took."""
         self.board.beat(now)
         sent = self.board.draw(self._layout.page(view, self.context(now, recorded=view.recorded)))
-        if now is not None and (act := self._timed_views.act()):
+        if now is not None and (act := self.views.act(self._clock())):
             self._show(self._bundle(view), self._recovery.metadata, act == "redraw")
         return sent
 
@@ -171,11 +176,6 @@ class WidgetPainter:
         saved = recovery.advice("Saved while the run went on. If its kernel is gone")
         return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
-    @property
-    def moving(self) -> bool:
-        """Whether the next paint changes the page, also without an event."""
-        return self._layout.folds.moving
-
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
         """Return what is open, or only what the reader decided of it."""
         return dict(self.presses.folds if by_reader else self._layout.folds.states)
@@ -195,7 +195,7 @@ class WidgetPainter:
             self.board.close()
 
 
-class HtmlPainter:
+class HtmlPainter(DisplayPainter):
     """Paints a view as static HTML, published again and again in one display."""
 
     replaced = True
@@ -209,17 +209,9 @@ class HtmlPainter:
         *,
         above: str = "",
     ) -> None:
+        super().__init__(thoughts, above, recovery)
         self._publish, self._display = publish, display
-        self._thoughts: Thoughts = thoughts
-        self._above = above
-        self._recovery = recovery
-        self._layout = Layout()
         self._last = ""  # the page that was published last
-        self.views = Views()  # stays empty: front ends report no views of static HTML
-
-    def restart(self) -> None:
-        """Start over with another view."""
-        self._layout = Layout()
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Publish the page if it changed; a long page counts as several messages."""
@@ -243,23 +235,12 @@ class HtmlPainter:
 
     def _page(self, view: RunView, now: float | None) -> Page:
         page = self._layout.page(view, Context(now=now, thoughts=self._thoughts, above=self._above))
-        if view.status not in {"", "running"}:
+        if not view.running:
             return page
         return add_advice(
             page, self._recovery.advice("If this stands still, the kernel may be gone. Then")
         )
 
-    @property
-    def moving(self) -> bool:
-        """Whether the next paint changes the page, also without an event."""
-        return self._layout.folds.moving
-
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
         """Return what is open; what a reader opens in a static page is not reported."""
         return {} if by_reader else dict(self._layout.folds.states)
-
-    def leave(self) -> None:
-        """Do nothing: the bundle replaces the page."""
-
-    def close(self) -> None:
-        """Do nothing: there are no widgets."""

@@ -241,7 +241,7 @@ class Renderer:
         self._fold()
         if self.view.events < self._held and now < self._held_until:
             return FRAME
-        clock_moved = self.view.status in {"", "running"} and now >= self._second
+        clock_moved = self.view.running and now >= self._second
         if not (self._dirty or clock_moved):
             return self._until_second(now)
         if now < self._due and not self._urgent:
@@ -282,7 +282,7 @@ class Renderer:
         self._painting = True
         # before the paint: an event that comes during it must cause another one
         self._dirty = self._urgent = False
-        running = self.view.status in {"", "running"}
+        running = self.view.running
         sent = 0
         if self._failures < PATIENCE:
             sent = self._try_to_paint(self._wall() if running else None)
@@ -308,5 +308,4 @@ class Renderer:
         return sent
 
     def _until_second(self, now: float) -> float:
-        running = self.view.status in {"", "running"}
-        return max(0.0, min(1.0, self._second - now)) if running else 1.0
+        return max(0.0, min(1.0, self._second - now)) if self.view.running else 1.0

@@ -10,18 +10,16 @@ Rules
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ..events import order_fields
 from ..wire import lenient_loads
-from .format import clip_text, count_noun
+from .format import clip_text, count_noun, text_row
 from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
-from .values import bounded
+from .values import CELL, bounded, cell
 
 ROWS, COLUMNS = 50, 12
-CELL = 200  # characters
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"  # null
 # how to get the items that a table leaves out
@@ -60,16 +58,16 @@ def _draw_value(value: Any) -> tuple[Node, ...]:
     if isinstance(value, dict):
         return _draw_object(value)
     if isinstance(value, list):
-        return (_draw_table(value, WHOLE),) if value else (_muted("No items."),)
+        return (_draw_table(value, WHOLE),) if value else (text_row("No items."),)
     if isinstance(value, str):
-        return (Prose(Text(bounded(value))),) if value.strip() else (_muted("An empty text."),)
+        return (Prose(Text(bounded(value))),) if value.strip() else (text_row("An empty text."),)
     return (Row((T(_draw_cell(value), bold=True, mono=True),)),)
 
 
 def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     """Return an object: its plain fields as one table, then each larger field below its name."""
     if not value:
-        return (_muted("No fields."),)
+        return (text_row("No fields."),)
     large = {k: v for k, v in value.items() if _needs_room(v)}
     small = {k: v for k, v in value.items() if k not in large}
     rows = tuple((clip_text(str(k), CELL), _draw_cell(v)) for k, v in list(small.items())[:ROWS])
@@ -79,13 +77,20 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
     below = [
         node
         for k, v in list(large.items())[:COLUMNS]
-        for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _draw_large(v))
+        for node in (
+            Row((T(clip_text(str(k), CELL), bold=True, mono=True),)),
+            _draw_table(v) if isinstance(v, list) else Json(v),
+        )
     ]
     left_out_large = len(large) - COLUMNS
     return (
         *table,
         *below,
-        *((_muted(f"… {count_noun(left_out_large, 'more field')}"),) if left_out_large > 0 else ()),
+        *(
+            (text_row(f"… {count_noun(left_out_large, 'more field')}"),)
+            if left_out_large > 0
+            else ()
+        ),
     )
 
 
@@ -94,10 +99,6 @@ def _needs_room(value: Any) -> bool:
     return isinstance(value, dict | list) and (
         _are_objects(value) or len(_draw_cell(value)) >= CELL // 2
     )
-
-
-def _draw_large(value: Any) -> Node:
-    return _draw_table(value) if isinstance(value, list) else Json(value)
 
 
 def _draw_table(value: list[Any], whole: str = "") -> Table:
@@ -139,12 +140,4 @@ def _are_objects(value: Any) -> bool:
 
 
 def _draw_cell(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    if isinstance(value, str):
-        return clip_text(value, CELL)
-    return clip_text(json.dumps(value, ensure_ascii=False, default=str), CELL)
-
-
-def _muted(text: str) -> Row:
-    return Row((T(text, tone="muted"),))
+    return NOTHING if value is None else cell(value)

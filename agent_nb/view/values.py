@@ -18,10 +18,11 @@ from typing import Any
 
 from ..wire import Shown, size_words
 from .call_line import CODE, find_language
-from .format import clip_text, count_noun, join_parts
+from .format import clip_text, count_noun, join_parts, text_row
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
+CELL = 200  # characters of a cell in a table
 # SVG is missing: a tool's is never drawn, a cell's only as an <img> (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
@@ -92,9 +93,9 @@ def text_nodes(text: str) -> tuple[Node, ...]:
 def traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback, with the rest in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
-    head = Row((T(f"Traceback — {count_noun(len(text.splitlines()), 'line')}", tone="muted"),))
+    head = text_row(f"Traceback — {count_noun(len(text.splitlines()), 'line')}")
     return (
-        Row((T(clip_text(last, 400), tone="bad"),), wrap=True),
+        text_row(clip_text(last, 400), "bad", wrap=True),
         Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"),
     )
 
@@ -165,10 +166,9 @@ def table(value: Any) -> Table | None:
 
 
 def cell(value: Any) -> str:
-    """Return a scalar as the text of a table cell."""
-    return clip_text(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 200
-    )
+    """Return a JSON value as the text of a table cell."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return clip_text(text, CELL)
 
 
 # The forms: (type, value, bundle) → nodes, () if the value cannot be drawn.
@@ -247,16 +247,14 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     if not folded:
         return tuple(nodes)
     title = count_noun(len(folded), "more picture")
-    fold = Fold((Row((T(title, tone="muted"),)),), folded, title=title)
+    fold = Fold((text_row(title),), folded, title=title)
     return (*(node for node in nodes if node not in folded), fold)
 
 
 def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
     """Return an attachment as a picture, a chart, a widget, or what its mime bundle shows."""
     note = attachment.get(Shown.NOTE)
-    notes = (
-        (Row((T(clip_text(note, 300), tone="muted"),), wrap=True),) if isinstance(note, str) else ()
-    )
+    notes = (text_row(clip_text(note, 300), wrap=True),) if isinstance(note, str) else ()
     picture = (_draw_picture(number, attachment, of),) if attachment.get("data") else ()
     # without a mime bundle: the picture, or a line that names the type if nothing can be drawn
     if not attachment.display:
@@ -272,7 +270,7 @@ def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...
         return picture or (_draw_picture(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
     described = f"{caption}; {notes[0].left[0].text}" if notes else caption
-    still = picture or (Row((T(described, tone="muted"),), wrap=True),)
+    still = picture or (text_row(described, wrap=True),)
     data = {kind: chart, "text/plain": caption if picture else described}
     if picture and isinstance(picture[0], Image):
         data[picture[0].media_type] = picture[0].data
@@ -292,7 +290,7 @@ def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     data = attachment.get("data")
     if kind in IMAGES and (images := _image(kind, data, {"text/plain": caption})):
         return images[0]
-    return Row((T(f"attached: {clip_text(kind, 60) or 'file'}", tone="muted"),))
+    return text_row(f"attached: {clip_text(kind, 60) or 'file'}")
 
 
 def gist(

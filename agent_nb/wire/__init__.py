@@ -1,5 +1,7 @@
 """Bytes and text below the level of events: framing, redaction, JSON, pictures. No I/O.
 
+Why: every room above reads and writes text, and all should do so by one set of rules.
+
 Read `sse` first: every decoder here has its shape, a core with `feed` and `close`. `media` takes
 place, camera and comments out of pictures, with a file for each format; `redact` takes keys out of
 texts, which `key_forms` describes and `key_search` finds.

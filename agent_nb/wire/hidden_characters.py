@@ -29,7 +29,7 @@ def strip_hidden(text: str) -> str:
 
 
 def find_hidden(text: str) -> str:
-    """Return the code point of the first hidden character, as U+202E; "" if there is none."""
+    """Return the code point of the first hidden character, as U+202E; "" if the text has none."""
     match = HIDDEN.search(text.replace("\r\n", "\n"))
     return "" if match is None else _code_point(match)
 

@@ -1,5 +1,7 @@
 """What counts as a key: forms of providers' keys, secret variables, and how values are written.
 
+Why forms: a key that no variable holds, such as one in a cell, is known by its form alone.
+
 Rules
 - A variable is secret if the last word of its name is in `WORDS` and its value is long enough,
   except credentials that are a path.

@@ -1,5 +1,7 @@
 """Find keys in text: known secret values, and text in the form of a provider's key.
 
+Why one compiled search: all text of a run passes through it, and almost none holds a key.
+
 Rules
 - A form (`key_forms`) begins with a fixed start, such as `sk-`, that no letter or digit precedes,
   and extends over the characters that such a key may have.

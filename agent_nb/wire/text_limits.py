@@ -1,5 +1,7 @@
 """Cut long text to a limit, with a mark where something is missing.
 
+Why: a reader must see that something is missing, and how much.
+
 Rules
 - Limits count characters, without the mark.
 - A `mark` is a format string that may take the number of characters left out ("… {:,} more

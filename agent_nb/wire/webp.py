@@ -1,4 +1,4 @@
-"""Remove the text from a WebP: XMP, unknown chunks, and Exif data except the orientation.
+"""Remove the text from a WebP: XMP, unknown chunks, Exif but the orientation (why: `media`).
 
 Rules
 - The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.

@@ -15,7 +15,7 @@ from agent_nb.agent import history as context
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay import replay
 from agent_nb.errors import UsageError
-from agent_nb.notebook.files.cell_records import select_cell_records
+from agent_nb.notebook.files.library import select_cell_records
 from agent_nb.record.fingerprint import Digests
 from agent_nb.record.match import Match
 from agent_nb.record.normalize import normalize_value

@@ -1,5 +1,7 @@
 """The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com).
 
+Why: agents and front ends that speak AG-UI can then be watched here, or show a run of ours.
+
 Rules
 - An AG-UI run becomes a run, its `threadId` the conversation.
 - Messages, reasoning and tool calls are blocks with start, content and end, and may interleave;

@@ -4,6 +4,8 @@ The reader also takes ToolEvents in their own spelling (`progress`, `result`), t
 JSON text or object, and later fields of the same system (`callId`, `at`, `start`, `cancelled`).
 Forms to write: `plain` as in the seed, `ids` with `callId`.
 
+Why: the systems of seed 003 can be watched here, and their clients can show a run of ours.
+
 Rules
 - The seed has no call ids: an event of a tool belongs to the tool's oldest open call. The match is
   marked as a guess if several are open; if none is, the event opens an implicit call.

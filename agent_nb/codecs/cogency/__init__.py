@@ -4,6 +4,8 @@ Seed 000 § Event Stream and seed 001 § Parser Events specify it. The reader ta
 results have had in Cogency: a payload for each call, stored JSON text, plain text, and an array for
 a batch of calls.
 
+Why: our types of events come from Cogency, so its runs and ours can be compared event by event.
+
 Rules
 - `content` holds no delimiters; the content of a call is the JSON text of its name and args.
 - Calls have no ids. Results come in call order, so each ends the oldest open call; an error names

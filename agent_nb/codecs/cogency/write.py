@@ -1,5 +1,7 @@
 """Write our events as Cogency's (seed 000 § Event Stream; mapping: the package's docstring).
 
+Why more than `DRAW`: some lines wait for others, a metric for the end and a result for its batch.
+
 Rules
 - Events that were read from Cogency are written as they came (`passthrough`).
 - `metric` follows `end` in this format: it is held back until the next event.

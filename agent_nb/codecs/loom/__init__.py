@@ -5,6 +5,8 @@ run. The reader takes frames with the envelope, legacy frames without it, the si
 and frames wrapped for a socket. Forms to write: `frames`, `bare` (no envelope), `export`
 (single-key).
 
+Why: the nodes of a Loom run become spans, so they can be shown and recorded like our sub-agents.
+
 Rules
 - A session is a run; the first frame after its reply begins another run. The reply is the run's
   `end`, and its answer if none was streamed.

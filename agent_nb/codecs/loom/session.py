@@ -148,7 +148,7 @@ class Session:
             elif isinstance(event, Started | Progress | Result):
                 self._awaiting.discard(event.call_id)
             # the model writes on, so each question is answered; the arguments of a call (`call`)
-            # may be those of the next call in the same batch
+            # may belong to the next call of the same batch
             elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
                 self._awaiting.clear()
         return events

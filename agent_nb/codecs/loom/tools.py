@@ -113,7 +113,7 @@ class ToolFrames:
     ) -> list[Event]:
         """Return the event of a frame about a call, after the call itself if that is new.
 
-        `arguments`: those of the call, if the frame holds them. `ends`: the frame ends the call.
+        `arguments`: the arguments in the frame, if it has any. `ends`: the frame ends the call.
         """
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         # output without an id belongs to a running call before open chunks

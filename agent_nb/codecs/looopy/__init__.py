@@ -4,6 +4,8 @@ The seed has two variants, and the reader takes both: in the server's frames the
 `event:` line, in the document's it is in the data. Forms to write: `server` (the default) and
 `document`, whose texts have the names that the document's client reads.
 
+Why: the tasks of a Looopy server can be watched here, and its clients can follow a run of ours.
+
 Rules
 - A task is a run; tasks of one stream may interleave.
 - Events of a subtask, or with an `agent:` in their `path`, belong to a run inside that run

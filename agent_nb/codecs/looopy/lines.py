@@ -133,13 +133,7 @@ def _progress(event: Progress) -> Obj:
     fraction = {"progress": event.fraction} if event.fraction is not None else {}
     message = {"message": event.message} if event.message else {}
     metadata = {"metadata": event.data} if isinstance(event.data, dict) else {}
-    return {
-        "kind": "tool-progress",
-        "toolCallId": event.call_id,
-        **fraction,
-        **message,
-        **metadata,
-    }
+    return {"kind": "tool-progress", "toolCallId": event.call_id, **fraction, **message, **metadata}
 
 
 def _result(event: Result) -> Obj:

@@ -4,6 +4,8 @@ A run of ours begins with `task-created` and the statuses `submitted` and `worki
 text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). It ends
 with `task-complete`, or with a status such as `failed` or `canceled`.
 
+Why more than `DRAW`: this format repeats each text whole and has statuses, which our runs lack.
+
 Rules
 - Events that were read from Looopy are written as they came, frames included (`imported`).
 - The `path` of a sub-agent's event has one `agent:name` for each level.

@@ -1,5 +1,7 @@
 """Read the events of one Looopy task (seed 004), which `read` has found for each event.
 
+Why one reader for each task: tasks interleave, each with texts, calls and questions of its own.
+
 Rules
 - `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
   block.

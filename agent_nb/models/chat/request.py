@@ -158,10 +158,7 @@ def _piece(block: Block) -> dict[str, Any] | None:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text} if block.text else None
     if isinstance(block, ImageBlock):
-        return {
-            "type": "image_url",
-            "image_url": {"url": block.data_url},
-        }
+        return {"type": "image_url", "image_url": {"url": block.data_url}}
     return None
 
 

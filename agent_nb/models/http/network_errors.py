@@ -28,9 +28,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     message = blot_out_secrets(str(error)) or type(error).__name__
     if isinstance(error, httpx.ConnectTimeout):
         return ModelError(
-            f"{host} could not be reached within {connect:g} s.",
-            retryable=True,
-            code="connect",
+            f"{host} could not be reached within {connect:g} s.", retryable=True, code="connect"
         )
     if isinstance(error, httpx.ConnectError) and (tls_error := _find_tls_error(error)):
         hint = (

@@ -70,8 +70,8 @@ class RemoteOptions:
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
     `label`), `variables` the variables that may hold this key. `cache`: whether requests mark what
-    the provider may cache. `vision`: None if unknown. `dialect`: "" stands for that of the
-    provider's class. `context`: tokens, 0 if unknown.
+    the provider may cache. `vision`: None if unknown. `dialect`: "" stands for the default of
+    the provider's class. `context`: tokens, 0 if unknown.
     """
 
     base_url: str

@@ -19,6 +19,7 @@ from typing import Protocol
 import msgspec
 
 from ...errors import ModelError
+from ..base import Decoder
 from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
 from .client import Http
@@ -31,20 +32,14 @@ LINGER = 0.25  # seconds that a connection has to end after its answer
 _PRELUDE = (Head, Usage, Extra)
 
 
-class StreamDecoder(Protocol):
-    """A provider's decoder: the contract of `base.Decoder`, and whether the answer has ended."""
+class StreamDecoder(Decoder, Protocol):
+    """A provider's decoder, which also knows whether the answer has ended (`done`)."""
 
     done: bool
 
     @property
     def complete(self) -> bool:
         """Whether the whole answer has come; its usage may still follow."""
-
-    def feed(self, data: bytes) -> Sequence[Part]:
-        """Return the parts that `data` completes."""
-
-    def close(self) -> Sequence[Part]:
-        """End the body and return the last parts."""
 
 
 class Gate:

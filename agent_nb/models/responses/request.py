@@ -149,11 +149,7 @@ def _item(block: Block) -> dict[str, Any] | None:
             "arguments": write_arguments(block),
         }
     if isinstance(block, ResultBlock):
-        return {
-            "type": "function_call_output",
-            "call_id": block.call_id,
-            "output": _output(block),
-        }
+        return {"type": "function_call_output", "call_id": block.call_id, "output": _output(block)}
     payload = block.payload_of(PROVIDER) if isinstance(block, OpaqueBlock) else None
     return _encode_resent(payload) if payload is not None else None
 

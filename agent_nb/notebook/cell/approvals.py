@@ -39,14 +39,10 @@ CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
 NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # a no, and its reason
 LONGEST_REASON = 2000  # characters of a reason
 ANSWERS = {  # what the user types -> the decision
-    "y": Decision(True, by="stdin"),
-    "yes": Decision(True, by="stdin"),
-    "s": Decision(True, scope="args", by="stdin"),
-    "same": Decision(True, scope="args", by="stdin"),
-    "a": Decision(True, scope="tool", by="stdin"),
-    "all": Decision(True, scope="tool", by="stdin"),
-    "k": Decision(True, scope="kernel", by="stdin"),
-    "keep": Decision(True, scope="kernel", by="stdin"),
+    **dict.fromkeys(("y", "yes"), Decision(True, by="stdin")),
+    **dict.fromkeys(("s", "same"), Decision(True, scope="args", by="stdin")),
+    **dict.fromkeys(("a", "all"), Decision(True, scope="tool", by="stdin")),
+    **dict.fromkeys(("k", "keep"), Decision(True, scope="kernel", by="stdin")),
 }
 
 
@@ -163,19 +159,11 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
             by="click",
         )
 
-    approve = partial(answer, allow=True)
-    deny = partial(answer, allow=False)
-
     def describe(payload: Mapping[str, Any]) -> Described | None:
         return describe_question(questions.find_open(str(payload.get("call_id", ""))))
 
-    return {
-        "stop": stop,
-        "approve": approve,
-        "approve_lasting": approve,
-        "deny": deny,
-        "describe": describe,
-    }
+    approvals = dict.fromkeys(("approve", "approve_lasting"), partial(answer, allow=True))
+    return {"stop": stop, **approvals, "deny": partial(answer, allow=False), "describe": describe}
 
 
 def describe_question(question: Question | None) -> Described | None:

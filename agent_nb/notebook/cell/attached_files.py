@@ -18,6 +18,7 @@ import keyword
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,7 @@ class Attached(msgspec.Struct, frozen=True):
 
         Raises UsageError for a file that cannot be read as a table or text, and for a taken name.
         """
-        secrets = collect_secrets()
-
-        def clean(text: str) -> str:
-            return redact_text(text, secrets)
-
+        clean = partial(redact_text, secrets=collect_secrets())
         mentions, texts = list(self.mentions), []
         for file in self.files:
             if file.table:

@@ -76,10 +76,7 @@ def is_capturing() -> bool:
 
 @contextmanager
 def capture_job(
-    shell: Any,
-    on_text: Callable[[str], None],
-    after: Callable[[], None],
-    displays: CallDisplays,
+    shell: Any, on_text: Callable[[str], None], after: Callable[[], None], displays: CallDisplays
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread, within the context.
 

@@ -17,19 +17,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from ...agent import Context, Mode, RecordedTurns, find_mentioned
 from ...models import collect_secrets
-from ...tools import (
-    Tool,
-    count_tokens,
-    describe_variable,
-    describe_variables,
-    user_variables,
-)
+from ...tools import Tool, count_tokens, describe_variable, list_variables, user_variables
 from ...wire import redact_text
 from . import context_cells, executions
 from .mentioned import NOTHING, Pointed
@@ -77,11 +72,7 @@ def build_context(
     shared = _is_shared(mode, tools, hosted=hosted, always=always)
     if not shared and not pointed.mentions:
         return msgspec.structs.replace(bare, mode=mode)
-    secrets = collect_secrets()
-
-    def clean(text: str) -> str:
-        return redact_text(text, secrets)
-
+    clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     if not shared:
         variables = {name: variables[name] for name in pointed.variables if name in variables}
@@ -119,7 +110,7 @@ def _list_variables(
     """Return the list of the variables below its heading, "" if there are no variables."""
     if not variables:
         return ""
-    descriptions = describe_variables(variables, first, clean, described, rows=rows)
+    descriptions = list_variables(variables, first, clean, described, rows=rows)
     return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
 
 

@@ -21,7 +21,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import Cancelled, UsageError
 from .interrupts import Interrupts
@@ -31,28 +31,15 @@ TICK = 0.05  # s; the longest wait of the cell before it looks for interrupts
 LINGER = 0.1  # s; the cell waits so long for the thread to close connections after its work
 
 
-class Work:
+class Work(NamedTuple):
     """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt.
 
     `brief`: it neither waits nor runs the user's code, and needs no loop of its own.
     """
 
-    def __init__(
-        self,
-        run: Callable[[], Coroutine[Any, Any, None]],
-        cancel: Callable[[], None],
-        *,
-        brief: bool = False,
-    ) -> None:
-        self._run, self._cancel, self.brief = run, cancel, brief
-
-    async def run(self) -> None:
-        """Do the work; `Driver.fault` keeps an exception that it raises."""
-        await self._run()
-
-    def cancel(self) -> None:
-        """Ask the work to stop soon."""
-        self._cancel()
+    run: Callable[[], Coroutine[Any, Any, None]]
+    cancel: Callable[[], None]
+    brief: bool = False
 
 
 class Driver:
@@ -65,10 +52,7 @@ class Driver:
     """
 
     def __init__(
-        self,
-        shell: Any,
-        interrupts: Interrupts,
-        clean: Callable[[Any], Any] = lambda shown: shown,
+        self, shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
     ) -> None:
         self._loop = _running_loop()
         self._woken = self._loop.create_future()

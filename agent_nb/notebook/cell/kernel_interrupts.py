@@ -75,10 +75,6 @@ class Request:
         self.over = True
         return self.early_presses
 
-    def forget_early(self) -> None:
-        """Forget the early presses: the kernel has handled them itself."""
-        self.early_presses = 0
-
     def handle_outside(self, signum: int, frame: FrameType | None) -> None:
         """Handle a press outside the cell's code."""
         if self.over:
@@ -225,7 +221,7 @@ class CellScreen:
         """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
         if self._hooks is not None and self._hooks.request.interrupts is None:
-            self._hooks.request.forget_early()
+            self._hooks.request.early_presses = 0  # the kernel has handled them itself
 
 
 def screen_without_cards(shell: Any) -> CellScreen | None:

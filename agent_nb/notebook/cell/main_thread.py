@@ -26,14 +26,7 @@ from typing import Any
 import msgspec
 
 from ...errors import Cancelled, ToolError
-from ...tools import (
-    CallDisplays,
-    Collector,
-    Outcome,
-    convert_error,
-    current_call,
-    enter_call,
-)
+from ...tools import CallDisplays, Collector, Outcome, convert_error, current_call, enter_call
 from .capture import capture_job
 from .interrupts import Interrupts
 from .open_figures import OpenFigures

@@ -110,12 +110,7 @@ class MapInputs:
         return choice
 
     def start(
-        self,
-        agent: Agent,
-        *,
-        notes: Sequence[str | State],
-        resume: Resume | None,
-        context: Context,
+        self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
     ) -> Stream:
         """Return the stream of a live map; a map has no context, notes or resumption."""
         assert self._stream is not None

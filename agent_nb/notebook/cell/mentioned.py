@@ -18,6 +18,7 @@ import hashlib
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -93,11 +94,7 @@ class MentionTargets:
         names = find_written(written)
         if not names:
             return Pointed()
-        secrets = collect_secrets()
-
-        def clean(text: str) -> str:
-            return redact_text(text, secrets)
-
+        clean = partial(redact_text, secrets=collect_secrets())
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
         for name in names:
@@ -111,11 +108,7 @@ class MentionTargets:
         )
 
     def _find_target(
-        self,
-        name: Written,
-        variables: Collection[str],
-        prompt: str,
-        clean: Callable[[str], str],
+        self, name: Written, variables: Collection[str], prompt: str, clean: Callable[[str], str]
     ) -> tuple[Mention, str] | None:
         """Return what an `@name` means and the text that describes it; None: it is plain text."""
         if name.cell is not None:

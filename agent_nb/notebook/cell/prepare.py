@@ -62,12 +62,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
         return decide()
 
     def start(
-        self,
-        agent: Agent,
-        *,
-        notes: Sequence[str | State],
-        resume: Resume | None,
-        context: Context,
+        self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
     ) -> Stream:
         """Return the stream of a live run, which goes on where a replay drifted (`resume`)."""
         return agent(

@@ -21,12 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent import (
-    Changes,
-    RecordedTurns,
-    ReplayStrictness,
-    Rule,
-)
+from ...agent import Changes, RecordedTurns, ReplayStrictness, Rule
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import Launch, read_launch

@@ -120,11 +120,7 @@ def _choose_history(
 
 
 def _compute_inputs(
-    session: Session,
-    cell: Cell,
-    agent: Agent,
-    options: Options,
-    history: Sequence[Sequence[Event]],
+    session: Session, cell: Cell, agent: Agent, options: Options, history: Sequence[Sequence[Event]]
 ) -> RunInputs:
     """Return the inputs that a run of the cell would have now. Raises AgentError."""
     prompt, namespace = read_prompt(session, cell, options), session.shell.user_ns
@@ -142,10 +138,7 @@ def _split_attached(session: Session, options: Options) -> Attached:
 
 
 def _judge(
-    matched: Match,
-    agent: Agent,
-    namespace: dict[str, Any],
-    compare: Callable[..., Sequence[str]],
+    matched: Match, agent: Agent, namespace: dict[str, Any], compare: Callable[..., Sequence[str]]
 ) -> tuple[State, str]:
     """Return the state of a cell whose records were `matched`, and why.
 

@@ -17,7 +17,7 @@ from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import format_table
 from ..options import split_words
-from . import cells, mcp, permissions, records, runs, setup, tape
+from . import cells, permissions, records, runs, setup, tape
 from .output import Command, print_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ COMMANDS: dict[str, Command] = {
     "context": setup.show_context,
     "key": setup.manage_keys,
     "trust-folder": setup.trust_folder,
-    "mcp": mcp.manage_servers,
+    "mcp": permissions.manage_servers,
     "tape": tape.switch_tape,
     "revoke": permissions.revoke_tools,
     "reset": runs.reset_conversations,

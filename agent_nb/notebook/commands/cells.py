@@ -51,15 +51,11 @@ def _offer_table(offers: list[Offer]) -> list[tuple[str, ...]]:
             str(n),
             clip_text(o.why, 100),
             clip_text(o.code.strip().partition("\n")[0], 80),
-            _count_lines(o.code),
+            count_noun(len(o.code.strip().splitlines()), "line"),
         )
         for n, o in enumerate(offers, 1)
     ]
     return [("cell", "why", "code", ""), *rows]
-
-
-def _count_lines(code: str) -> str:
-    return count_noun(len(code.strip().splitlines()), "line")
 
 
 def _is_alone(session: Session) -> bool:

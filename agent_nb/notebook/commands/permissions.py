@@ -1,8 +1,10 @@
-"""The tools allowed for this notebook: the command `%agent revoke`, and a line of `%agent status`.
+"""The commands about what the user allows: `%agent mcp` (servers) and `%agent revoke` (tools).
+
+Why: a yes is given beside a call or a cell, and must be seen and withdrawn in one known place.
 
 Rules
-- An allowance holds until the kernel restarts; the line says so.
-- The docstring of the command is the help that users read.
+- A tool is allowed until the kernel restarts; a line of `%agent status` says which.
+- The docstring of a command is the help that users read.
 """
 
 from __future__ import annotations
@@ -15,6 +17,15 @@ from .output import print_text
 
 if TYPE_CHECKING:
     from ..session import Session
+
+
+def manage_servers(_: Session, arguments: list[str]) -> None:
+    """[allow|revoke|stop NAME]: the MCP servers of .mcp.json and what they may; allow one after
+    reading what it starts
+    """
+    from ..mcp_servers import run_mcp_command
+
+    print_text(run_mcp_command(arguments))
 
 
 def describe_allowed() -> str:

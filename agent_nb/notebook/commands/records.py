@@ -56,11 +56,7 @@ def _cell_table(session: Session) -> Rows:
 def _cleared_remark(session: Session) -> str:
     """Return a remark on cells with a record and without output, "" if there are none."""
     count = len(session.library.file().cleared)
-    cells = (
-        "1 cell has a record and no output"
-        if count == 1
-        else f"{count} cells have a record and no output"
-    )
+    cells = f"{count_noun(count, 'cell')} {'has' if count == 1 else 'have'} a record and no output"
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
 

@@ -127,13 +127,7 @@ def _describe_default(name: str, value: Any) -> str:
         return repr(value)
     if name in LIMITS:
         limit = getattr(Limits(), LIMITS[name])
-        return (
-            "no limit"
-            if limit is None
-            else f"{limit:g}"
-            if isinstance(limit, float)
-            else str(limit)
-        )
+        return "no limit" if limit is None else f"{limit:g}" if type(limit) is float else str(limit)
     return _describe_model() if name == "model" else UNSET.get(name, "none")
 
 

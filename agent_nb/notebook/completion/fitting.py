@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...host import list_plugins
+from ...tools import KERNEL_PERMISSIONS
 from .. import option_table
 from . import names
 from .line import Typed, parse_typed
@@ -29,12 +31,15 @@ class Names(msgspec.Struct, frozen=True):
 
 
 _FILE = Names("file", files_ending())
+_PROVIDER = Names("provider", names.provider_names)
 _RUN = Names("run", names.run_ids)
+_SERVER_ACTION = Names("action", fixed_words("allow", "revoke", "stop"))
+_EXPORTED = Names("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
 # by the name of the option in the parser (argparse's `dest`)
 VALUES: dict[str, Names] = {
     "model": Names("model", names.model_names),
     "tools": Names("tool", names.tool_names),
-    "dialect": Names("dialect", names.dialect_names),
+    "dialect": Names("dialect", lambda *_: list_plugins("dialects")),
     "output": Names("variable", names.variable_names),
     "kind": Names("type", names.type_names),
     "conversation": Names("conversation", names.conversation_names),
@@ -45,37 +50,26 @@ VALUES: dict[str, Names] = {
     "source": _FILE,
     "map": Names("data", names.table_names),
     "store": _FILE,
-    "codec": Names("codec", names.codec_names),
+    "codec": Names("codec", lambda *_: list_plugins("codecs")),
     "reasoning": Names("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }
 LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command, in order; the last entry also serves further arguments, unless None
 ARGUMENTS: dict[str, tuple[Names | None, ...]] = {
-    "models": (Names("provider", names.provider_names), None),
-    "key": (
-        Names("provider", names.provider_names),
-        Names("option", fixed_words("--keyring")),
-        None,
-    ),
+    "models": (_PROVIDER, None),
+    "key": (_PROVIDER, Names("option", fixed_words("--keyring")), None),
     "trust-folder": (Names("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),),
-    "revoke": (Names("tool", names.allowed_tools),),
+    "revoke": (Names("tool", lambda *_: KERNEL_PERMISSIONS.names),),
     "context": (Names("option", fixed_words("--context", "-t", "-m")),),
-    "mcp": (
-        Names("action", fixed_words("allow", "revoke", "stop")),
-        Names("server", names.server_names),
-    ),
+    "mcp": (_SERVER_ACTION, Names("server", names.server_names)),
     "reset": (Names("conversation", names.conversation_names), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
     "attach": (Names("option", fixed_words("-o", "--token", "--no-record")),),
     "recover": (Names("run", fixed_words("all", "others")), None),
-    "forget": (Names("cell", lambda s, b: ["all", "maps", *names.cell_ids(s, b)]), None),
+    "forget": (Names("cell", lambda session, _: ["all", "maps", *session.runs]), None),
     "cell": (Names("cell", names.offered_cells), _RUN, None),
-    "export": (
-        Names("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt")),
-        _RUN,
-        None,
-    ),
+    "export": (_EXPORTED, _RUN, None),
 }
 
 

@@ -22,7 +22,6 @@ from ...errors import AgentError
 from ...host import list_builtin, list_plugins
 from ...models import Config, list_known_models
 from ...tools import (
-    KERNEL_PERMISSIONS,
     Server,
     Tool,
     Toolset,
@@ -61,9 +60,7 @@ def model_names(session: Session, prefix: str) -> Iterator[str]:
     After a slash yield the models that are known here without asking a provider.
     """
     if "/" not in prefix:
-        yield from (
-            name for name, value in _list_variables(session) if defines_name(value, "stream")
-        )
+        yield from (n for n, value in _list_variables(session) if defines_name(value, "stream"))
         chosen = (
             session.defaults()["model"],
             os.environ.get("AGENT_NB_MODEL", ""),
@@ -202,35 +199,15 @@ def conversation_names(session: Session, prefix: str) -> list[str]:
     return [DEFAULT_CONVERSATION, *(c.name for c in session.conversations)]
 
 
-def dialect_names(session: Session, prefix: str) -> list[str]:
-    """Return the dialects."""
-    return list_plugins("dialects")
-
-
-def codec_names(session: Session, prefix: str) -> list[str]:
-    """Return the formats of runs of other systems."""
-    return list_plugins("codecs")
-
-
 def run_ids(session: Session, prefix: str) -> list[str]:
     """Return the ids of the runs of this kernel, the newest of each cell first."""
     return [run.id for listed in session.runs.values() for run in listed]
-
-
-def cell_ids(session: Session, prefix: str) -> list[str]:
-    """Return the ids of the cells that ran an agent in this kernel."""
-    return list(session.runs)
 
 
 def offered_cells(session: Session, prefix: str) -> list[str]:
     """Return the numbers of the cells that the latest run offered."""
     count = len(list_offers(session.latest.log)) if session.latest is not None else 0
     return [str(n) for n in range(1, count + 1)]
-
-
-def allowed_tools(session: Session, prefix: str) -> list[str]:
-    """Return the tools that are allowed for this notebook."""
-    return KERNEL_PERMISSIONS.names
 
 
 def files_ending(*endings: str) -> Source:

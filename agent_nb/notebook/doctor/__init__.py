@@ -105,13 +105,10 @@ def _check_package() -> Iterator[Finding]:
 
 
 def _check_front_ends() -> Iterator[Finding]:
-    versions = {
-        name: installed for name in FRONT_ENDS if (installed := environment.find_version(name))
-    }
+    by_name = {name: environment.find_version(name) for name in FRONT_ENDS}
+    versions = {name: version for name, version in by_name.items() if version}
     if versions:
-        yield Finding(
-            "front ends", "ok", ", ".join(f"{name} {versions[name]}" for name in versions)
-        )
+        yield Finding("front ends", "ok", ", ".join(map(" ".join, versions.items())))
     else:
         yield Finding("front ends", "missing", "none in this environment", "pip install jupyterlab")
     if {"jupyterlab", "notebook"} & versions.keys() and "jupyterlab_widgets" not in versions:

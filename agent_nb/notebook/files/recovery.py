@@ -78,7 +78,8 @@ def find_lost_runs(
     for journal in journals:  # the newest first
         header = journal.header
         files = (file, content_of(header.notebook))
-        if any(_has_run(content, journal) for content in files):
+        records = (r for content in files for runs in content.runs.values() for r in runs)
+        if any(record.get("id") == header.run for record in records):
             continue
         cell = header.notebook, header.cell
         began, execution = latest.get(cell, (0.0, ""))
@@ -90,10 +91,6 @@ def find_lost_runs(
         if journal.status == "ok" and answered is not None:
             latest[cell] = max((began, execution), (header.started, header.execution))
     return LostRuns(**lost)
-
-
-def _has_run(file: NotebookFile, lost: RecoverableRun) -> bool:
-    return any(r.get("id") == lost.header.run for runs in file.runs.values() for r in runs)
 
 
 def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:

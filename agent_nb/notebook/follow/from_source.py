@@ -116,11 +116,7 @@ class ForeignRun(FollowRun):
                     f"Nothing to replay: {self._source_name()} has no record. Record it with --live."
                 )
         self._watch = source = watch(
-            options.source,
-            options.codec or None,
-            prompt=prompt,
-            follow=options.follow,
-            show=False,
+            options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False
         )
         source.each_run(self._cards.open)
         return Work(partial(_read_to_end, source), source.stop)

@@ -58,7 +58,7 @@ class NewRun(msgspec.Struct, forbid_unknown_fields=False):
 
 
 class Answer(msgspec.Struct):
-    """The body of an approval: `decision` allow or deny; `args` replace those of the call."""
+    """The body of an approval: `decision` allow or deny; `args` replace the call's arguments."""
 
     decision: str
     args: dict[str, Any] | None = None

@@ -18,4 +18,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     message: int = 200_000  # characters of a user's message
     grace: float = 5.0  # seconds for runs to end at shutdown, and for streams after them
     head: float = 15.0  # seconds for the head of a request, and again for its body
-    connections: int = 600  # open connections at once, those of streams included
+    connections: int = 600  # open connections at once, streams included

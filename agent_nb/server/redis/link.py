@@ -19,6 +19,7 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -50,7 +51,7 @@ class Link:
         self.away = ""
         self._quiet_until = 0.0
         self._was_reached = False  # an outage before the first answer is raised, but not logged
-        self._redis = _library()
+        self._redis = _import_redis()
         self._commands = self._client(_ANSWER)
         self._reading: Any = None
 
@@ -159,33 +160,25 @@ class Link:
         return HubAway(f"The hub's store {self.address.shown} does not answer: {reason}")
 
 
-class _Library:
-    """The names of the package `redis` that this file uses."""
-
-    def __init__(self) -> None:
+def _import_redis() -> Any:
+    """Return the names of the package `redis` that this file uses. Raises MissingExtra."""
+    try:
         from redis import exceptions
         from redis.asyncio import Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
-
-        self.Redis: Any = Redis
-        self.Retry: Any = Retry
-        self.NoBackoff: Any = NoBackoff
-        self.RedisError: Any = exceptions.RedisError
-        self.busy: Any = (
-            exceptions.ConnectionError,
-            exceptions.OutOfMemoryError,
-            exceptions.ReadOnlyError,
-            exceptions.MasterDownError,
-        )
-
-
-def _library() -> _Library:
-    try:
-        return _Library()
     except ModuleNotFoundError as fault:
         if fault.name != "redis":  # installed, but broken
             raise
         raise MissingExtra(
             "The client of Redis (redis)", "pip install 'jupyter-agent-nb[redis]'"
         ) from None
+    busy = (
+        exceptions.ConnectionError,
+        exceptions.OutOfMemoryError,
+        exceptions.ReadOnlyError,
+        exceptions.MasterDownError,
+    )
+    return SimpleNamespace(
+        Redis=Redis, Retry=Retry, NoBackoff=NoBackoff, RedisError=exceptions.RedisError, busy=busy
+    )

@@ -64,7 +64,7 @@ class Refused(Exception):  # noqa: N818  (a message, not a fault)
 
 
 def hub_key() -> bytes:
-    """Return the key of control messages, b"" if there is none. Raises UsageError if too short."""
+    """Return the key of control messages, b"" without one. Raises UsageError if it is too short."""
     variable = os.environ.get(VARIABLE, "")
     if not variable:
         secret = user_key()

@@ -19,7 +19,6 @@ import msgspec
 from ...errors import UsageError
 from ...host import Background, read_launch
 from ...models import collect_secrets
-from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii
 from .session import Progress, Session
@@ -86,7 +85,14 @@ class Hub:
         self._background.end()
 
     async def _list(self, server: Server) -> ServerTools:
-        await asyncio.gather(*(self._retire(old) for old in self._outdated(server)))
+        outdated = [  # sessions of earlier entries of this name in the same file
+            session
+            for session in self._sessions.values()
+            if server.file
+            and (session.server.file, session.server.name) == (server.file, server.name)
+            and session.server.digest != server.digest
+        ]
+        await asyncio.gather(*map(self._retire, outdated))
         session = self._session(server)
         tools = await session.tools()
         return ServerTools(tools, session.about)
@@ -98,16 +104,6 @@ class Hub:
             session = self._sessions.setdefault(server.digest, new)
         return session
 
-    def _outdated(self, server: Server) -> list[Session]:
-        """Return the sessions of earlier entries of this name in the same file."""
-        return [
-            session
-            for session in list(self._sessions.values())
-            if server.file
-            and (session.server.file, session.server.name) == (server.file, server.name)
-            and session.server.digest != server.digest
-        ]
-
     async def _retire(self, session: Session) -> None:
         self._sessions.pop(session.server.digest, None)
         await session.close()
@@ -116,7 +112,7 @@ class Hub:
         """Raise UsageError or NotAllowed if the server may not start in this process."""
         if why := read_launch().why_not_live:
             raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
-        permissions.require_permission(server)
+        server.require_permission()
 
     async def _close_all(self) -> None:
         sessions = list(self._sessions.values())

@@ -20,7 +20,7 @@ import msgspec
 from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
-from . import permissions
+from .config_file import read_servers
 from .described import LARGEST, ListedTool, make_tool, read_listed_tool
 from .hub import HUB
 from .references import Reference
@@ -53,7 +53,7 @@ async def open_references(
     """
     wanted = _by_server(references, folder)
     for request in wanted:
-        permissions.require_permission(request.server)
+        request.server.require_permission()
     stopped = [request.server.name for request in wanted if not HUB.running(request.server)]
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
@@ -101,7 +101,7 @@ def _by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
     """Return the servers of the references, each once, with the tools that are wanted."""
     wanted: dict[str, _Wanted] = {}
     for reference in references:
-        server = reference.find_server(folder)
+        server = reference.defined or read_servers(folder).server(reference.server)
         entry = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
         if reference.tool:
             entry.tools.append(reference.tool)

@@ -6,12 +6,10 @@ starts live, and in the digests by which a record is found.
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from ...errors import UsageError
-from .config_file import PREFIX, read_servers
+from .config_file import PREFIX
 from .server import Server, quote_ascii
 
 
@@ -34,10 +32,6 @@ class Reference(msgspec.Struct, frozen=True):
     def key(self) -> tuple[str, str]:
         """What distinguishes it from other references."""
         return self.name, self.defined.digest if self.defined is not None else ""
-
-    def find_server(self, folder: str | os.PathLike[str]) -> Server:
-        """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
-        return self.defined or read_servers(folder).server(self.server)
 
 
 def is_reference(text: str) -> bool:

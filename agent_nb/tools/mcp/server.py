@@ -5,6 +5,8 @@ Why: a permission, a session and a reference must all mean exactly the same entr
 Rules
 - The entry is a value: nothing is started, looked up or expanded here.
 - The digest covers all that decides what runs and what it receives.
+- A permission to start covers exactly one entry, since its command may be a stranger's; the program
+  behind it may change. A server made in code needs none: the author of the code runs it.
 - People read an entry as exact quoted text: control characters, look-alike letters and what
   reorders a line are escaped.
 """
@@ -20,8 +22,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ...errors import UsageError
-from ...host import Offer
+from ...errors import NotAllowed, UsageError
+from ...host import Offer, shorten_path
 from ...wire import encode_canonical
 from . import masking
 
@@ -93,6 +95,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def allowed(self) -> bool:
         """Whether it may start: it was made in code, or the user has allowed its entry."""
         return not self.file or self.offer.is_allowed()
+
+    def require_permission(self) -> None:
+        """Raise NotAllowed if it may not start."""
+        if not self.allowed:
+            raise NotAllowed(
+                f"The MCP server {quote_ascii(self.name)} of {shorten_path(Path(self.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {self.name}, in a terminal: jupyter agent-nb mcp allow {self.name}. For one run without a person: --trust-mcp or {Offer.TRUST_SERVERS}=1.",
+                self.offer,
+            )
 
     def masked(self, clean: Callable[[str], str] = str) -> Server:
         """Return the entry for a list that the notebook keeps; it can be shown, not started.

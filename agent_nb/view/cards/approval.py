@@ -15,20 +15,8 @@ from typing import Any
 import msgspec
 
 from .. import fields, values
-from ..format import clip_text
-from ..nodes import (
-    Button,
-    Buttons,
-    Diff,
-    Editor,
-    Form,
-    Json,
-    Node,
-    Pre,
-    Row,
-    Stack,
-    T,
-)
+from ..format import clip_text, text_row
+from ..nodes import Button, Buttons, Diff, Editor, Form, Json, Node, Pre, Row, Stack, T
 from ..state.cards import CallCard
 from .base import Context
 
@@ -57,11 +45,9 @@ def card(state: CallCard, context: Context) -> Node | None:
 def _warning(state: CallCard) -> tuple[Node, ...]:
     """Return the warning of the question, or the reason that another system gave for asking."""
     warning = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
-    return (
-        (Row((T(clip_text(warning, 200), tone="wait", bold=True),), wrap=True),)
-        if isinstance(warning, str) and warning
-        else ()
-    )
+    if not isinstance(warning, str) or not warning:
+        return ()
+    return (Row((T(clip_text(warning, 200), tone="wait", bold=True),), wrap=True),)
 
 
 def _call(state: CallCard) -> dict[str, Any]:
@@ -115,10 +101,10 @@ def decided_change(state: CallCard) -> tuple[Node, ...]:
 def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the controls; where there are none, a sentence that says what to do."""
     if not context.live:
-        return (Row((T("Nobody has answered.", tone="wait"),)),)
+        return (text_row("Nobody has answered.", "wait"),)
     if not context.can_click:
         advice = "Answer in the prompt below this cell; to allow it without asking: --approve auto."
-        return (Row((T(advice, tone="wait"),), wrap=True),)
+        return (text_row(advice, "wait", wrap=True),)
     opened = context.opened.get(_about(state))
     if opened == "always":
         return _always(state, context)
@@ -167,7 +153,7 @@ def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
         *((lasting,) if context.lasting else ()),
         Button("back", "Back", call, hint=_key("Escape")),
     )
-    heading = Row((T("Approve, and from now on always:"),), wrap=True)
+    heading = text_row("Approve, and from now on always:", "", wrap=True)
     return (heading, Buttons(_pressed(buttons, context)))
 
 
@@ -237,7 +223,7 @@ def decision_line(state: CallCard) -> Node | None:
     # the result of a denied call gives its reason
     repeated = isinstance(state.content, str) and decision.reason in state.content
     reason = f": {decision.reason}" if decision.reason not in ("", NO) and not repeated else ""
-    return Row((T(f"{sentence}{reason}", tone="muted"),), wrap=True)
+    return text_row(f"{sentence}{reason}", wrap=True)
 
 
 def looks_like_diff(text: str) -> bool:

@@ -31,6 +31,7 @@ from ..format import (
     icon,
     join_parts,
     short,
+    text_row,
 )
 from ..nodes import Bar, Code, Fold, Html, Json, Node, Pre, Row, Stack, T, Tone
 from ..parts import take_out
@@ -115,7 +116,7 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
     if state.status != "finished" and state.fraction is not None:
         parts.append(Bar(state.fraction, progress_words(state), name=state.name))
     elif state.status != "finished" and state.message:
-        parts.append(Row((T(state.message, tone="muted"),)))
+        parts.append(text_row(state.message))
     printed = last_lines(_without_captions(state, state.output.last(TAIL)))
     return (*parts, *((Pre(printed),) if printed.strip() else ()))
 
@@ -316,7 +317,7 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     message = text or state.error or trace.rpartition("\n")[2]
     first, _, rest = bounded(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
-    lines: list[Node] = [Row((T(clip_text(first, 2000), tone=tone),), wrap=True)] if first else []
+    lines: list[Node] = [text_row(clip_text(first, 2000), tone, wrap=True)] if first else []
     lines += [Pre(rest)] if rest.strip() else []
     traceback: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     data = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ..format import clip_text, icon
+from ..format import clip_text, icon, text_row
 from ..nodes import Button, Buttons, Code, Node, Row, Stack, T
 from ..state.cards import CallCard
 from ..values import bounded
@@ -47,7 +47,7 @@ def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
     """Return the button, or where there is none, how to get the cell."""
     if not (context.live and context.inserting and context.can_click):
         advice = (state.display or {}).get("text/plain")
-        return (Row((T(clip_text(advice, 80), tone="muted"),)),) if isinstance(advice, str) else ()
+        return (text_row(clip_text(advice, 80)),) if isinstance(advice, str) else ()
     button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
     chosen = context.chosen == button.key
     return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)

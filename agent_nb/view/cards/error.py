@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from ..format import clip_text
+from ..format import clip_text, text_row
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
 from ..state.cards import ErrorCard
 from ..values import bounded
@@ -73,8 +73,9 @@ WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
+    spelled = state.code.replace("_", " ").strip().capitalize() or "Error"
     titles = KNOWN if state.soft or state.code not in LAST else LAST
-    title, tone, next_step = titles.get(state.code, (_spell(state.code), "bad", ""))
+    title, tone, next_step = titles.get(state.code, (spelled, "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, next_step = REFUSED
     failed = tone == "bad"
@@ -86,16 +87,12 @@ def card(state: ErrorCard, context: Context) -> Node:
     )
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     detail_lines = (Pre(details),) if details.strip() else ()
-    next_line = (Row((T(next_step, tone="muted"),)),) if next_step else ()
+    next_line = (text_row(next_step),) if next_step else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
     raw = (
-        (Fold((Row((T(whose, tone="muted"),)),), (Pre(bounded(state.raw, 4000)),), title=whose),)
+        (Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose),)
         if state.raw
         else ()
     )
     parts = (head, *detail_lines, *next_line, *raw)
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
-
-
-def _spell(code: str) -> str:
-    return code.replace("_", " ").strip().capitalize() or "Error"

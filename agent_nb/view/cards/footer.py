@@ -14,7 +14,7 @@ PACED, WROTE = 0.5, 20
 
 def card(state: RunView, context: Context) -> Node | None:
     """Return the footer of a finished run, or None while it runs."""
-    if state.status in {"", "running"}:
+    if state.running:
         return None
     total = state.usage.total
     first = (

@@ -46,7 +46,7 @@ LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 def card(state: RunView, context: Context) -> Node:
     """Return the header row of a run."""
     mark, tone, word = ENDED.get(state.status, ("●", "run", "running"))
-    if _runs(state):
+    if state.running:
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
         if context.still:
@@ -56,11 +56,7 @@ def card(state: RunView, context: Context) -> Node:
         word = f"{Interrupt.AT_LIMIT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(
-        left,
-        _figures(state, context),
-        live=True,
-        wrap=True,
-        buttons=_buttons(state, context),
+        left, _figures(state, context), live=True, wrap=True, buttons=_buttons(state, context)
     )
 
 
@@ -110,7 +106,7 @@ def _who(state: RunView) -> tuple[T, ...]:
     turns = _turns(state)
     remarks = filter(None, (instead, "" if named else source, turns, state.badge, state.left_out))
     muted = (
-        T(f"{' · ' if n else '  '}{text}", tone="muted", now=text == turns and _runs(state))
+        T(f"{' · ' if n else '  '}{text}", tone="muted", now=text == turns and state.running)
         for n, text in enumerate(remarks)
     )
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
@@ -125,20 +121,16 @@ def _turns(state: RunView) -> str:
     """Return `turn 2 of 20` while the run goes on; at its end, the number of turns if several."""
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
-    if not _runs(state):
+    if not state.running:
         turns = count_noun(state.turn, "turn") if state.turn > 1 else ""
         forced = clip_text(state.forced, 40) if state.status != "limit" else ""
         return join_parts(turns, f"had to answer at the limit of {forced}" if forced else "")
     return f"turn {state.turn} of {most}" if state.turn and most else ""
 
 
-def _runs(state: RunView) -> bool:
-    return state.status in {"", "running"}
-
-
 def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     """Return time, tokens and cost; `≈`: with an estimate, `≥`: without the price of a request."""
-    running = _runs(state)
+    running = state.running
     clock_stands = context.now is None or state.recorded or not running
     end = state.ended_at if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
@@ -168,7 +160,7 @@ def rounded(tokens: int) -> int:
 
 def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
     """Return the Stop button; one that cannot be pressed says what to do instead."""
-    if not context.live or not _runs(state):
+    if not context.live or not state.running:
         return ()
     if not context.can_click:
         return (

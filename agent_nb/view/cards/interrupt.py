@@ -8,6 +8,7 @@ Rule: at a limit, the card names the option that raises it.
 from __future__ import annotations
 
 from ...events import Interrupt
+from ..format import text_row
 from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context
@@ -58,4 +59,4 @@ def card(state: InterruptCard, context: Context) -> Node:
         advice = f"What came so far is kept; a higher limit is set with {option}."
     detail_words = (T(f"  {detail}"),) if detail else ()
     head = Row((T(f"■ {title}", tone="wait", bold=True), *detail_words), wrap=True)
-    return Box((head, Row((T(advice, tone="muted"),), wrap=True)), tone="wait")
+    return Box((head, text_row(advice, wrap=True)), tone="wait")

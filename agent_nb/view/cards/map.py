@@ -20,6 +20,7 @@ from ..format import (
     format_duration,
     format_money,
     join_parts,
+    text_row,
 )
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
 from ..state.map import STOPPED, Line, MapCard, MapCounts, MapPlan
@@ -178,7 +179,7 @@ def _limit_warning(state: MapCard) -> tuple[Node, ...]:
     limit = state.counts.limit  # None: not measured yet, "": no limit will
     if limit is None:
         limit = guess.limit if guess is not None else ""
-    return (Row((T(clip_text(limit, NAMES), tone="wait"),), wrap=True),) if limit else ()
+    return (text_row(clip_text(limit, NAMES), "wait", wrap=True),) if limit else ()
 
 
 def _price(dollars: float) -> str:

@@ -9,7 +9,7 @@ Rules
 
 from __future__ import annotations
 
-from ..format import clip_text, count_noun, format_duration, join_parts
+from ..format import clip_text, count_noun, format_duration, join_parts, text_row
 from ..nodes import Branch, Fold, Node, Prose, Row, T, Tone, Tree
 from ..state.plans import PlanCard, Thought
 from ..values import bounded
@@ -40,10 +40,8 @@ def card(state: PlanCard, context: Context) -> Node:
         _tree_head(state, drawing) if state.shape == "tree" else _graph_head(state)
     )
     branches = tuple(drawing.branch(t, 0) for t in state.root.children if drawing.has_room())
-    left_out = (
-        (Row((T(f"… {drawing.left_out():,} more", tone="muted"),)),) if drawing.left_out() else ()
-    )
-    remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
+    left_out = (text_row(f"… {drawing.left_out():,} more"),) if drawing.left_out() else ()
+    remarks = tuple(text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:SHOWN])
     head = Row((T(f"{title}", bold=True), T(f"  {figures}", tone="muted")), right)
     return Fold(
         (head,),
@@ -159,7 +157,7 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
     """Return a line for nodes that were added and have not appeared."""
     return (
-        (Branch(Row((T(f"○ {count_noun(thought.unnamed, 'node')} added", tone="muted"),))),)
+        (Branch(text_row(f"○ {count_noun(thought.unnamed, 'node')} added")),)
         if thought.unnamed
         else ()
     )

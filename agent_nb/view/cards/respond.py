@@ -8,7 +8,8 @@ Rule: if the run asked for a type, text that begins as JSON is code until it pro
 from __future__ import annotations
 
 from .. import typed_answer
-from ..nodes import Node, Row, Stack, T
+from ..format import text_row
+from ..nodes import Node, Stack
 from ..state.cards import RespondCard
 from .base import Context, prose
 
@@ -24,5 +25,5 @@ def card(state: RespondCard, context: Context) -> Node | None:
         parts = (typed_answer.code(str(state.text)),)
     else:
         parts = prose(state.text, context, growing=not state.done, key=state.key)
-    cut = (Row((T("The answer was cut off here.", tone="wait"),)),) if state.incomplete else ()
+    cut = (text_row("The answer was cut off here.", "wait"),) if state.incomplete else ()
     return Stack((*parts, *cut)) if len(parts) + len(cut) > 1 else parts[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..format import clip_text, count_noun, join_parts
+from ..format import clip_text, count_noun, join_parts, text_row
 from ..nodes import Diff, Fold, Json, Node, Row, T
 from ..state.cards import NoteCard
 from ..state.json_diff import MISSING, Change, changes
@@ -44,19 +44,19 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     payload_tree, name = Json(payload), _named(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
     if alone and isinstance(note, str):
-        return Row((T(f"⟳ {name}  {clip_text(note, LONGEST)}", tone="muted"),), wrap=True)
+        return text_row(f"⟳ {name}  {clip_text(note, LONGEST)}", wrap=True)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (payload_tree,), title=name)
     changed = changes(inner(before), inner(payload))
     diff = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
     unlisted = (
-        (Row((T(f"… {count_noun(len(changed) - LINES, 'more change')}", tone="muted"),)),)
+        (text_row(f"… {count_noun(len(changed) - LINES, 'more change')}"),)
         if len(changed) > LINES
         else ()
     )
     row = Row(left, (T(_counts(changed), tone="muted"),))
-    full = Fold((Row((T("whole", tone="muted"),)),), (payload_tree,), title="whole")
+    full = Fold((text_row("whole"),), (payload_tree,), title="whole")
     return Fold(
         (row,), (*diff, *unlisted, full), open=not alone and 0 < len(changed) <= FEW, title=name
     )
@@ -110,7 +110,7 @@ def _value(value: Any) -> str:
 
 def _more(state: NoteCard) -> tuple[Node, ...]:
     left_out = len(state.items) - SHOWN
-    return (Row((T(f"… {left_out:,} more", tone="muted"),)),) if left_out > 0 else ()
+    return (text_row(f"… {left_out:,} more"),) if left_out > 0 else ()
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
@@ -122,8 +122,6 @@ def notes(state: NoteCard, noun: str, mark: str) -> Node:
         T(f"  {clip_text(', '.join(names), 100)}", tone="muted"),
     )
     body = tuple(
-        part
-        for title, payload in state.items[:SHOWN]
-        for part in (Row((T(title, tone="muted"),)), Json(payload))
+        part for title, payload in state.items[:SHOWN] for part in (text_row(title), Json(payload))
     )
     return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")

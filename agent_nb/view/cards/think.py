@@ -8,7 +8,7 @@ unless thoughts are shown in full.
 
 from __future__ import annotations
 
-from ..format import clip_text, format_duration, gist
+from ..format import clip_text, format_duration, gist, text_row
 from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
 from .base import Context, prose
@@ -23,8 +23,10 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         return None
     title = _title(state)
     first_sentence = gist(str(state.text)) if state.done else ""
-    if first_sentence and not state.attributes and _is_all(first_sentence, str(state.text)):
-        return Row(_line(title, str(state.text).strip()), wrap=True)
+    text = str(state.text).strip() if state.done else ""
+    # the gist leaves out nothing but the last period
+    if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
+        return Row(_line(title, text), wrap=True)
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
@@ -44,11 +46,6 @@ def _line(title: str, about: str) -> tuple[T, ...]:
     return (T(title, tone="muted"), *words)
 
 
-def _is_all(first_sentence: str, text: str) -> bool:
-    """Return whether the gist of a text leaves out nothing but its last period."""
-    return first_sentence == text.strip().rstrip(":.")
-
-
 def _title(state: ThinkCard) -> str:
     if not state.done:
         return "Thinking…"
@@ -63,4 +60,4 @@ def _attributes(state: ThinkCard) -> tuple[Node, ...]:
     text = " · ".join(
         f"{name}: {clip_text(str(value), 60)}" for name, value in state.attributes.items()
     )
-    return (Row((T(text, tone="muted"),)),) if text else ()
+    return (text_row(text),) if text else ()

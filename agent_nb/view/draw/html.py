@@ -99,11 +99,6 @@ def summary_line(node: nodes.Fold) -> str:
     )
 
 
-def stack(node: nodes.Stack) -> str:
-    """Return nodes one below the other."""
-    return draw_nodes(node.children)
-
-
 def box(node: nodes.Box) -> str:
     """Return nodes on a tinted background with a coloured left edge."""
     # front ends that drop the theme's colour keep the literal one before it
@@ -247,17 +242,12 @@ def html(node: nodes.Html) -> str:
     return f'<div{style("overflow:auto", "max-height:30em", margin, theme.SMALL_TEXT)} tabindex="0">{content}</div>'
 
 
-def nothing(node: Node) -> str:
-    """Return "": a static page has no buttons and no editors."""
-    return ""
-
-
 # type of a node -> the function that draws it
 DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.T: run,
     nodes.Row: row,
     nodes.Fold: fold,
-    nodes.Stack: stack,
+    **dict.fromkeys((nodes.Stack, nodes.Form), lambda node: draw_nodes(node.children)),
     nodes.Box: box,
     nodes.Step: lambda node: draw_html(node.child),
     nodes.Panel: panel,
@@ -275,8 +265,6 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Interactive: lambda node: draw_nodes(node.still),
     nodes.Diff: diff,
     nodes.Html: html,
-    nodes.Button: nothing,
-    nodes.Buttons: nothing,
-    nodes.Editor: nothing,
-    nodes.Form: stack,
+    # a static page has no buttons and no editors
+    **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), lambda _: ""),
 }

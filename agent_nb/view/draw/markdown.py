@@ -19,7 +19,7 @@ from .. import nodes, visible
 from ..markdown import tex
 from ..nodes import Node
 from . import text
-from .walk import DrawFunction, each, structure
+from .text import DrawFunction, each, structure
 
 ZERO = "\u200b"  # a space without width, put between characters that a parser must not see together
 # an underscore within a word has no meaning

@@ -77,7 +77,7 @@ class TextPainter:
                 break
             self._at, self._letters, self._marks = self._at + 1, 0, 0
             self._printed = set()
-        if now is None and not self._ended and view.status not in {"", "running"}:
+        if now is None and not self._ended and not view.running:
             self._end(view)
         return int(
             before != (self._letters, self._marks, self._at, len(self._printed), self._begun)

@@ -11,17 +11,20 @@ Rules
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ...wire import size_words
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node
 from .cells import cell_width, fit, pad
-from .walk import DrawFunction, each, structure
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines of a body that are shown, in a closed and in an open fold
 LONGEST = 400  # characters of a line
+#: A function that draws a node as pieces: lines of text, or (`markdown`) blocks.
+DrawFunction = Callable[[Any], list[str]]
 
 
 def draw(node: Node) -> str:
@@ -32,6 +35,25 @@ def draw(node: Node) -> str:
 def lines(node: Node) -> list[str]:
     """Return the lines of a node."""
     return DRAW[type(node)](node)
+
+
+def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
+    """Return the pieces of several nodes, one after the other."""
+    return [piece for child in children for piece in pieces(child)]
+
+
+def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
+    """Return, by type, how text and markdown draw nodes that only hold others.
+
+    `pieces` draws a child. Buttons and editors of the live view are left out, and an interactive
+    chart is drawn as its still picture.
+    """
+    return {
+        **dict.fromkeys((nodes.Stack, nodes.Form), lambda node: each(pieces, node.children)),
+        **dict.fromkeys((nodes.Step, nodes.Section), lambda node: pieces(node.child)),
+        **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), lambda _: []),
+        nodes.Interactive: lambda node: each(pieces, node.still),
+    }
 
 
 def words(runs: tuple[nodes.T, ...]) -> str:
@@ -167,9 +189,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Tree: tree,
     nodes.Branch: branch,
     nodes.Table: table,
-    nodes.Image: lambda node: [
-        f"[picture {size_words({'data': node.data})}".rstrip() + "]",
-    ],
+    nodes.Image: lambda node: [f"[picture {size_words({'data': node.data})}".rstrip() + "]"],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],
 }

@@ -16,22 +16,12 @@ from ...events import Approval, Error, Interrupt, Meaning
 from .growing_object import GrowingObject
 from .text import Output, Text
 
+_SOFT_CODES = """
+    no_images no_picture shortened malformed_execute forged_results unknown_tool incomplete
+    no_schema answer_not_alone store unplayable
+"""
 #: Codes of errors after which a run continues by itself.
-SOFT = frozenset(
-    {
-        "no_images",
-        "no_picture",
-        "shortened",
-        "malformed_execute",
-        "forged_results",
-        "unknown_tool",
-        "incomplete",
-        "no_schema",
-        "answer_not_alone",
-        "store",
-        "unplayable",
-    }
-)
+SOFT = frozenset(_SOFT_CODES.split())
 
 
 class Card:
@@ -112,20 +102,6 @@ class RespondCard(Card):
         self.incomplete, self.done = self.incomplete or self.writing, True
 
 
-class _ArgumentReader:
-    """Reads the arguments of a call while they are written."""
-
-    def __init__(self) -> None:
-        self._object = GrowingObject()
-        self._size = 0  # characters that were read
-
-    def read(self, raw: Text) -> dict[str, Any]:
-        """Return the members that `raw` has so far; `raw` is the same growing text each time."""
-        self._object.feed(raw.tail(len(raw) - self._size))
-        self._size = len(raw)
-        return self._object.value
-
-
 class Mark(NamedTuple):
     """The progress of a call at the time when its output had `output_length` characters."""
 
@@ -179,9 +155,7 @@ class CallCard(Card):
         """The arguments; of unfinished ones, those that can be read already."""
         partial = self.incomplete or self.status in {"writing", "unfinished"}
         return (
-            self.raw.memo(_ArgumentReader).read(self.raw)
-            if partial and not self.args
-            else self.args
+            self.raw.memo(GrowingObject).read(self.raw) if partial and not self.args else self.args
         )
 
     @property

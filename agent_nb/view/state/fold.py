@@ -159,6 +159,11 @@ class RunView:
         return self._calls.open()
 
     @property
+    def running(self) -> bool:
+        """Whether the run has not ended, as far as the events so far say."""
+        return self.status in {"", "running"}
+
+    @property
     def ended_at(self) -> float:
         """Epoch seconds at which the run ended, or of the latest event."""
         return self.ended or self.last
@@ -258,7 +263,7 @@ class RunView:
         card.result, card.done = event.result, True
         card.seconds = max(0.0, round(event.ts - card.started, 3))
         self.ended, self.usage.streamed = self.ended or event.ts, 0
-        if self.status in {"", "running"}:
+        if self.running:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._list.touch(card)
 

@@ -21,6 +21,7 @@ import re
 from typing import Any, Literal
 
 from ...wire import replace_surrogates
+from .text import Text
 
 MAX_DEPTH = 200
 
@@ -58,6 +59,7 @@ class GrowingObject:
         self._string: list[str] | None = None
         self._scalar: list[str] | None = None
         self._held = ""  # of a string: what the next chunk decides
+        self._size = 0  # characters that were fed
 
     @property
     def value(self) -> dict[str, Any]:
@@ -66,8 +68,14 @@ class GrowingObject:
             self._set_text()
         return dict(self._root)
 
+    def read(self, text: Text) -> dict[str, Any]:
+        """Take what is new in `text`, the same growing text each time; return `value`."""
+        self.feed(text.tail(len(text) - self._size))
+        return self.value
+
     def feed(self, text: str) -> None:
         """Take more of the text."""
+        self._size += len(text)
         text, self._held, at = self._held + text, "", 0
         while at < len(text) and not self.broken:
             if self._string is not None:

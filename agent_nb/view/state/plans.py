@@ -15,6 +15,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from ...events import Extension
@@ -207,15 +208,8 @@ def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
     return True
 
 
-def _complete(card: PlanCard, payload: Obj, ts: float) -> bool:
-    return _end_node(card, payload, ts, "ok", "result_summary")
-
-
-def _failed(card: PlanCard, payload: Obj, ts: float) -> bool:
-    return _end_node(card, payload, ts, "error", "error")
-
-
 def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
+    """Close a node; the payload's `field` says its result or its error."""
     node = _find_node(card, payload)
     if node is None:
         return False
@@ -307,7 +301,7 @@ HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
     "tot_backtrack": _backtrack,
     "got_plan": _plan_graph,
     "got_node_start": _start,
-    "got_node_complete": _complete,
-    "got_node_failed": _failed,
+    "got_node_complete": partial(_end_node, status="ok", field="result_summary"),
+    "got_node_failed": partial(_end_node, status="error", field="error"),
     "got_expand": _grow,
 }

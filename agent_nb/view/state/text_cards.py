@@ -77,7 +77,9 @@ class TextCards:
         ):
             last = self._new_text(begins=self._step == "begin")
         elif self._step == "instead":
-            self._empty_cards()
+            for card in self._pieces:  # the newest text is repeated from its beginning
+                card.text = Text()
+                self._cards.touch(card)
         elif last.done:
             last.text = Text(str(last.text))  # the text's stream is closed; a copy gets a new one
         last.block_start, last.writing, last.done = len(last.text), True, False
@@ -92,12 +94,6 @@ class TextCards:
         self._pieces = [self.answer] if begins else [*self._pieces, self.answer]
         self._cards.add(self.answer)
         return self.answer
-
-    def _empty_cards(self) -> None:
-        """Empty the cards of the newest text, which is repeated from its beginning."""
-        for card in self._pieces:
-            card.text = Text()
-            self._cards.touch(card)
 
     def delta(self, event: Delta) -> None:
         """Append a piece of a text."""
