@@ -23,7 +23,6 @@ from .taped_url import url as url
 if TYPE_CHECKING:
     from .answers import read_answers as read_answers
     from .call_journal import CallJournal as CallJournal
-    from .conversations import Conversations as Conversations
     from .exchange import Exchange as Exchange
     from .exchange import Refusal as Refusal
     from .exchange import Request as Request
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from .matching import Recording as Recording
     from .matching import TapeIndex as TapeIndex
     from .matching import TapeMasks as TapeMasks
-    from .packed import pack_exchange as pack_exchange
+    from .packed import ExchangePacker as ExchangePacker
     from .providers import PROVIDERS as PROVIDERS
     from .redaction import redact_exchange as redact_exchange
     from .relay import Live as Live
@@ -44,12 +43,11 @@ if TYPE_CHECKING:
 _NAMES = {
     "answers": "read_answers",
     "call_journal": "CallJournal",
-    "conversations": "Conversations",
     "exchange": "Exchange Refusal Request Response",
     "host_watch": "HostWatch",
     "live_exchange": "Sent",
     "matching": "Recording TapeIndex TapeMasks",
-    "packed": "pack_exchange",
+    "packed": "ExchangePacker",
     "providers": "PROVIDERS",
     "redaction": "redact_exchange",
     "relay": "Live Relay",

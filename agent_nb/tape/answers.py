@@ -10,14 +10,14 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from ..agent import AnswerReader
 from ..errors import UsageError
-from ..events import Event, Respond
+from ..events import Call, Respond
 from ..models import make_decoder
 from ..record import Record
 from ..wire import as_dict, as_list
@@ -28,8 +28,15 @@ _CHOICES = ("choices", "candidates")  # fields that hold several answers to one 
 _MOST = 100  # choices of an answer
 
 
-def read_answers(record: Record) -> list[list[Event]]:
-    """Return the events of each choice of a taped answer, [] if the record can answer nothing.
+class TapedAnswer(msgspec.Struct, frozen=True):
+    """One choice of an answer: its text, and the calls that the library's user may run."""
+
+    text: str
+    calls: Sequence[Call] = ()
+
+
+def read_answers(record: Record) -> list[TapedAnswer]:
+    """Return the choices of a taped answer, [] if the record can answer nothing.
 
     Raises UsageError if the record is damaged or the answer has too many choices.
     """
@@ -39,12 +46,14 @@ def read_answers(record: Record) -> list[list[Event]]:
     return [_read_answer(exchange, body) for body in _split_choices(exchange.response.body)]
 
 
-def _read_answer(exchange: Exchange, body: Body) -> list[Event]:
+def _read_answer(exchange: Exchange, body: Body) -> TapedAnswer:
     decoder = make_decoder(exchange.request.path, exchange.response.status)
     if decoder is None or exchange.response.status >= 400 or body.kind not in ("json", "stream"):
-        return [Respond(content=b"".join(body.pieces()).decode("utf-8", "replace"))]
+        return TapedAnswer(b"".join(body.pieces()).decode("utf-8", "replace"))
     reader = AnswerReader(decoder)
-    return [*(e for piece in body.pieces() for e in reader.feed(piece)), *reader.close()]
+    events = [*(e for piece in body.pieces() for e in reader.feed(piece)), *reader.close()]
+    text = "\n".join(e.content for e in events if isinstance(e, Respond))
+    return TapedAnswer(text, [e for e in events if isinstance(e, Call)])
 
 
 def _split_choices(body: Body) -> Iterator[Body]:

@@ -48,19 +48,24 @@ def texts_of(log: Sequence[Event]) -> list[str]:
     ]
 
 
-def pack_exchange(
-    exchange: Exchange, log: Sequence[Event], conversations: Conversations, home: Home
-) -> PackedExchange:
-    """Return the packed form of an exchange whose answer `log` holds."""
-    texts = texts_of(log)
-    packed = _pack(exchange, texts, conversations, home)
-    try:
-        same = _equal(unpack_exchange(packed.value, packed.payloads, texts, home), exchange)
-    except UsageError:
-        same = False
-    if same and len(dumps(packed.value)) <= _MOST:
-        return packed
-    return _pack(_without_bodies(exchange), texts, conversations, home)
+class ExchangePacker:
+    """Packs the exchanges of one kernel, whose requests repeat each other."""
+
+    def __init__(self, home: Home) -> None:
+        self._home, self._conversations = home, Conversations(home)
+
+    def pack(self, exchange: Exchange, log: Sequence[Event]) -> PackedExchange:
+        """Return the packed form of an exchange whose answer `log` holds."""
+        texts = texts_of(log)
+        packed = _pack(exchange, texts, self._conversations, self._home)
+        try:
+            unpacked = unpack_exchange(packed.value, packed.payloads, texts, self._home)
+            same = _equal(unpacked, exchange)
+        except UsageError:
+            same = False
+        if same and len(dumps(packed.value)) <= _MOST:
+            return packed
+        return _pack(_without_bodies(exchange), texts, self._conversations, self._home)
 
 
 def _equal(one: Exchange, other: Exchange) -> bool:

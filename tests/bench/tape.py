@@ -198,7 +198,7 @@ def measure_replay(shell: Any, url: str, rounds: int) -> None:
 def print_size() -> None:
     """Print the bytes that a stream of 20,000 tokens needs in a record."""
     from agent_nb.record import Home, Provenance, run_record
-    from agent_nb.tape import Conversations, Exchange, Request, Response, make_logs, pack_exchange
+    from agent_nb.tape import Exchange, ExchangePacker, Request, Response, make_logs
     from agent_nb.tape.exchange import Body
 
     data = b"".join(chunk_of(f" word{n}") for n in range(TOKENS)) + b"data: [DONE]\n\n"
@@ -209,9 +209,8 @@ def print_size() -> None:
         request=Request(provider="openai", path="/chat/completions", body=asked),
         response=Response(body=Body.read(data, "text/event-stream")),
     )
-    home = Home.of_user()
     (log,) = make_logs([(exchange, "", 0.0, 1.0)])
-    packed = pack_exchange(exchange, log, Conversations(home), home)
+    packed = ExchangePacker(Home.of_user()).pack(exchange, log)
     record = run_record(log, Provenance(cell="c1"), exchange=packed)
     size = len(json.dumps(record))
     print(

@@ -8,9 +8,8 @@ import struct
 import pytest
 
 from agent_nb.record.packing import Home
-from agent_nb.tape.conversations import Conversations
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
-from agent_nb.tape.packed import pack_exchange, unpack_exchange
+from agent_nb.tape.packed import ExchangePacker, unpack_exchange
 from agent_nb.tape.run_log import make_log
 from agent_nb.tape.spending import Prices
 from agent_nb.wire import dumps
@@ -37,6 +36,6 @@ def test_embeddings_are_kept_packed_and_read_again(form):
         response=Response(body=Body.read(json.dumps(answer).encode())),
     )
     log = make_log(made, began=1.0, ended=2.0, results={}, prices=Prices())
-    packed = pack_exchange(made, log, Conversations(Home("/h")), Home("/h"))
+    packed = ExchangePacker(Home("/h")).pack(made, log)
     assert unpack_exchange(packed.value, packed.payloads, [], Home("/h")) == made
     assert len(dumps(packed.value)) / (4 * LENGTH) < most

@@ -27,7 +27,7 @@ from agent_nb.record.signing import is_intact
 from agent_nb.tape.columns import pack_columns, unpack_columns
 from agent_nb.tape.conversations import Conversations, unpack_body
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
-from agent_nb.tape.packed import pack_exchange, read_exchange, texts_of, unpack_exchange
+from agent_nb.tape.packed import ExchangePacker, read_exchange, texts_of, unpack_exchange
 from agent_nb.tape.redaction import redact_exchange
 from agent_nb.tape.references import Dereferencer, References
 from agent_nb.tape.run_log import find_results, make_log
@@ -58,10 +58,10 @@ def exchange(path, body, data, content_type="text/event-stream", **fields):
     return Exchange(request=request, response=response)
 
 
-def packed(made, conversations=None):
+def packed(made):
     """Return the exchange's log and packed form."""
     log = make_log(made, began=1.0, ended=2.0, results={}, prices=Prices())
-    return log, pack_exchange(made, log, conversations or Conversations(HOME), HOME)
+    return log, ExchangePacker(HOME).pack(made, log)
 
 
 def size(value):

@@ -49,8 +49,8 @@ from ...record import (
 from ...tape import (
     PROVIDERS,
     CallJournal,
-    Conversations,
     Exchange,
+    ExchangePacker,
     HostWatch,
     Live,
     Recording,
@@ -62,7 +62,6 @@ from ...tape import (
     TapeIndex,
     TapeMasks,
     make_logs,
-    pack_exchange,
     redact_exchange,
 )
 from ..identity import Cell
@@ -140,7 +139,7 @@ class NotebookTape:
         self._slots: dict[str, _Slot] = {}  # by the id of the execution
         self._last_ended = ""  # the id of the execution whose cell ended last
         self._home = Home.of_user()
-        self._conversations = Conversations(self._home)
+        self._packer = ExchangePacker(self._home)
         self._rules: list[Any] = []  # those that the masks were made of
         self._masks = TapeMasks()
         # hash of a record -> what was read of it
@@ -411,7 +410,7 @@ class NotebookTape:
             execution=slot.execution.id,
             ordinal=slot.ordinal,
         )
-        packed = pack_exchange(call.exchange, log, self._conversations, self._home)
+        packed = self._packer.pack(call.exchange, log)
         record = self._session.sign(run_record(log, provenance, exchange=packed))
         self._session.library.keep(cell.key, record)
         self._session.run_ids.add(log.run)

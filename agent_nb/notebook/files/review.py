@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ...errors import UsageError
-from ...events import Call, Event, Respond, content_text
+from ...events import content_text
 from ...host import list_builtin
 from ...record import (
     METADATA_KEY,
@@ -69,10 +69,10 @@ class Item(msgspec.Struct, frozen=True):
     source: str  # hash of the cell's source
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # how many calls are listed
-    answers: Sequence[str] = ()  # of a taped model call, as text
     clipped: int = 0  # arguments not shown in full
     looking: int = 0  # calls without an effect, which are only counted
     problem: str = ""  # why it is not signed
+    answers: Sequence[str] = ()  # of a taped model call, as text
 
     def __str__(self) -> str:
         if self.problem:
@@ -187,7 +187,7 @@ def _list_calls(
     """
     if not record.get("tape"):
         return RecordedCall.count_equal(RecordedCall.list_all(events_of(record))), quiet
-    calls = (e for events in read_answers(record) for e in events if isinstance(e, Call))
+    calls = (call for answer in read_answers(record) for call in answer.calls)
     return [(RecordedCall(call, call.args), 1) for call in calls], ()  # tools of the user's own
 
 
@@ -227,14 +227,14 @@ def _review_record(
         return msgspec.structs.replace(item, problem=problem)
     try:
         counted_calls, counted_only = _list_calls(record, quiet)
-        answers = read_answers(record) if record.get("tape") else []
+        answers = [a.text for a in read_answers(record)] if record.get("tape") else []
         RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
     listed = [(call, count) for call, count in counted_calls if call.name not in counted_only]
     texts = [_format_call(call, count) for call, count in listed]
     total = sum(count for _, count in listed)
-    shown = [f"    answer: {_indent(text)}" for text in map(_join_texts, answers) if text]
+    shown = [f"    answer: {_indent(text)}" for text in answers if text]
     return msgspec.structs.replace(
         item,
         answers=shown,
@@ -249,10 +249,6 @@ def _format_call(call: RecordedCall, count: int) -> str:
     """Return a call as text. Only arguments are indented by six, so none can imitate a call."""
     arguments = (f"      {_one_line(name)} = {_indent(value)}" for name, value in call.args.items())
     return "\n".join([f"    {_call_title(call, count)}", *arguments])
-
-
-def _join_texts(events: Iterable[Event]) -> str:
-    return "\n".join(event.content for event in events if isinstance(event, Respond))
 
 
 def _indent(value: Any) -> str:
