@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..events import Call, Delta, Event, Extension, Respond, Think, User
+from ..wire import as_dict
 from .blocks import Blocks, OpenBlock
 from .call_matching import CallMatcher
-from .foreign_values import object_of, parse_json, run_id, text_of
+from .foreign_values import parse_json, run_id, text_of
 from .passthrough import note_difference, restore_object
 from .provenance import note_of
 from .run_builder import Drawings, EventHandlers, LineHandlers, Obj, RunBuilder, handler_of
@@ -144,7 +145,7 @@ class BlockReader:
         if block.of == "call":
             call = {
                 "call_id": self._calls.own_id(_wire_id(block)),
-                "args": object_of(parse_json(block.text)),
+                "args": as_dict(parse_json(block.text)),
                 "name": block.name,
                 "incomplete": incomplete,
                 "raw_args": block.text,
