@@ -72,11 +72,13 @@ class BlockReader:
 
     def read_object(self, obj: Obj) -> list[Event]:
         """Return the events of one object; it begins a run if it is a start, or follows an end."""
-        kind, out = obj.get("type"), list[Event]()
+        kind = obj.get("type")
+        out: list[Event] = []
         if not self._runs or self._over or kind == self.START:
             out += self.close()
             self._begin(obj)
-        if not isinstance(kind, str) or kind not in self.CHUNKS:
+        has_text = self._blocks.open_text is not None
+        if has_text and not (isinstance(kind, str) and kind in self.CHUNKS):
             out += self._blocks.close()
         handler = handler_of(self.HANDLERS, kind, BlockReader.unknown)
         return [*out, *handler(self, obj)]
