@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..events import Call, Delta, Event, Extension, Respond, Think, User
+from ..wire import as_dict
 from .blocks import Blocks, OpenBlock
 from .call_matching import CallMatcher
-from .foreign_values import object_of, parse_json, run_id, text_of
+from .foreign_values import parse_json, run_id, text_of
 from .passthrough import note_difference, restore_object
 from .provenance import note_of
 from .run_builder import Drawings, EventHandlers, LineHandlers, Obj, RunBuilder, handler_of
@@ -71,11 +72,13 @@ class BlockReader:
 
     def read_object(self, obj: Obj) -> list[Event]:
         """Return the events of one object; it begins a run if it is a start, or follows an end."""
-        kind, out = obj.get("type"), list[Event]()
+        kind = obj.get("type")
+        out: list[Event] = []
         if not self._runs or self._over or kind == self.START:
             out += self.close()
             self._begin(obj)
-        if not isinstance(kind, str) or kind not in self.CHUNKS:
+        has_text = self._blocks.open_text is not None
+        if has_text and not (isinstance(kind, str) and kind in self.CHUNKS):
             out += self._blocks.close()
         handler = handler_of(self.HANDLERS, kind, BlockReader.unknown)
         return [*out, *handler(self, obj)]
@@ -144,7 +147,7 @@ class BlockReader:
         if block.of == "call":
             call = {
                 "call_id": self._calls.own_id(_wire_id(block)),
-                "args": object_of(parse_json(block.text)),
+                "args": as_dict(parse_json(block.text)),
                 "name": block.name,
                 "incomplete": incomplete,
                 "raw_args": block.text,

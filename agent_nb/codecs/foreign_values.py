@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..wire import dumps, loads
+from ..wire import as_dict, dumps, loads
 
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:
@@ -22,11 +22,6 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
     """Return the string at `key`, or ""."""
     value = obj.get(key)
     return value if isinstance(value, str) else ""
-
-
-def object_of(value: Any) -> dict[str, Any]:
-    """Return a JSON object, or {}."""
-    return value if isinstance(value, dict) else {}
 
 
 def fraction_of(value: Any) -> float | None:
@@ -53,7 +48,7 @@ def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)
-    return object_of(parse_json(value)), value if isinstance(value, str) else ""
+    return as_dict(parse_json(value)), value if isinstance(value, str) else ""
 
 
 def _is_sorted(value: Any) -> bool:

@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from ..wire import as_dict, as_list
+
 # how a field grows from line to line: (its value on a line, the lines and the milliseconds from
 # there to another line) -> its expected value on that line
 Shift = Callable[[Any, int, int], Any]
@@ -48,7 +50,7 @@ def restore_object(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[st
     """Return the object whose difference from `drawn` is `note`. Malformed notes are ignored."""
     obj = dict(drawn)
     absent, fields = note.get("absent"), note.get("fields")
-    for key in absent if isinstance(absent, list) else ():
+    for key in as_list(absent):
         obj.pop(key, None)
     return {**obj, **fields} if isinstance(fields, dict) else obj
 
@@ -78,8 +80,7 @@ def line_notes(
     `note["lines"]`: number of a line -> the note stored for it. Each other note follows from the
     last stored one (`shift_note`). `gaps`: the milliseconds before each line.
     """
-    stored_notes = note.get("lines")
-    stored = stored_notes if isinstance(stored_notes, dict) else {}
+    stored = as_dict(note.get("lines"))
     base, lines, ms = note, 0, 0
     for number, gap in enumerate(gaps):
         lines, ms = lines + 1, ms + gap

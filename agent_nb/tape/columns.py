@@ -31,7 +31,9 @@ import msgspec
 from ..wire import as_dict, as_list, encode_canonical
 from .references import TEXT, Dereferencer, References, damaged_error
 
-INDEXES = frozenset({"index", "output_index", "content_index", "summary_index", "item_id"})
+INDEXES = frozenset({
+    "index", "output_index", "content_index", "summary_index", "item_id", "jsonPath",
+})  # fmt: skip
 SINGLE = -1  # stands in `order` for chunks that are in no group
 _FEWEST = 4  # chunks of a group
 _PLAIN = 64  # lengths that are written as a list

@@ -132,7 +132,7 @@ class Relay:
             places.concurrency if concurrency is None else int(concurrency),
         )
         if budget is not None:
-            self._spending.budget = budget
+            self._spending.change_budget(budget)
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
@@ -209,33 +209,33 @@ class Relay:
     async def decide(
         self, request: Request, headers: Mapping[str, str]
     ) -> Live | Response | Refusal:
-        """Return what becomes of a request; if its client goes away meanwhile, it is finished."""
+        """Return what becomes of a request, which is sent only if the budget has room for it; if
+        its client goes away meanwhile, it is finished.
+        """
         try:
-            # a budget lets a call wait
+            # a budget looks prices up
             if not self._spending.budget and self._is_quick():
-                return self._judge(request, headers)
-            asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
-            try:
-                return await asyncio.shield(asking)
-            except asyncio.CancelledError:
-                asking.add_done_callback(_give_up)
-                raise
+                decision, charge = self._judge(request, headers)
+            else:
+                asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
+                try:
+                    decision, charge = await asyncio.shield(asking)
+                except asyncio.CancelledError:
+                    asking.add_done_callback(_give_up)
+                    raise
         except Exception as fault:  # asyncio would print it below the user's cell
             return Refusal(f"The tape cannot answer: {fault}")
-
-    def _judge(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
-        """Return what becomes of a request, which is sent only if the budget has room for it."""
-        decision = self._answer(request, headers)
         if not isinstance(decision, Live):
             return decision
-        charge: Charge | Refusal | None = None
         try:
-            charge = self._spending.begin(request)
-        finally:
-            if not isinstance(charge, Charge):
-                decision.finish(None)
-        if isinstance(charge, Refusal):
-            return charge
+            # not in a thread: those that wait would keep the others from ending
+            refusal = await self._spending.begin(charge)
+        except asyncio.CancelledError:
+            _finish_apart(decision)
+            raise
+        if refusal is not None:
+            await asyncio.shield(_finish_apart(decision))
+            return refusal
 
         def finish(sent: Sent | None) -> None:
             try:
@@ -244,6 +244,22 @@ class Relay:
                 self._spending.end(charge, sent.exchange if sent else None)
 
         return msgspec.structs.replace(decision, finish=finish)
+
+    def _judge(
+        self, request: Request, headers: Mapping[str, str]
+    ) -> tuple[Live | Response | Refusal, Charge]:
+        """Return what becomes of a request, and what it may cost if it is sent."""
+        decision = self._answer(request, headers)
+        if not isinstance(decision, Live):
+            return decision, Charge()
+        try:
+            return decision, self._spending.charge(request)
+        except UsageError as fault:
+            decision.finish(None)
+            return Refusal(str(fault)), Charge()
+        except BaseException:
+            decision.finish(None)
+            raise
 
 
 class _Connection:
@@ -437,11 +453,16 @@ async def _end(
     await asyncio.to_thread(finish, sent)
 
 
-def _give_up(asking: asyncio.Future[Live | Response | Refusal]) -> None:
+def _give_up(asking: asyncio.Future[tuple[Live | Response | Refusal, Charge]]) -> None:
     if not asking.cancelled() and asking.exception() is None:
-        decision = asking.result()
+        decision, _ = asking.result()
         if isinstance(decision, Live):
             decision.finish(None)
+
+
+def _finish_apart(decision: Live) -> asyncio.Future[None]:
+    """Finish a request that is not sent, in a thread, as other streams need the loop."""
+    return asyncio.get_running_loop().run_in_executor(None, decision.finish, None)
 
 
 async def _do_nothing() -> None:

@@ -2,8 +2,10 @@
 
 Rules
 - A call begins if what was spent, the calls under way at their estimates and its own estimate stay
-  within the budget. A call alone begins as long as something is left, as a run of ours does, so
-  that the last one may go beyond.
+  within the budget; else it waits for those under way, in the order of arrival, until its client
+  goes away.
+- A call alone begins as a request of a run of ours does: if what it sends costs less than is left.
+  Its answer may go beyond, and is not cut.
 - An estimate counts the output that the request allows, else `_UNLIMITED`.
 - Of an answer without usage, one that broke off or was streamed without it, the texts are counted.
 - Only what is sent costs. An answer with an error is free, and so are requests for no model.
@@ -11,7 +13,9 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -35,7 +39,6 @@ _UNLIMITED = 4_000  # tokens of an answer that its request does not limit
 _PICTURE = 1_000  # tokens
 _LONG = 4_000  # characters; an encoded picture or file has more without a space
 _CHARACTERS = 4  # of a token
-PATIENCE = 0.25  # seconds that a call waits for those under way
 _SHARE = 0.1  # of the budget, for a call whose price comes with its answer
 
 
@@ -47,9 +50,10 @@ class _ServerModel(msgspec.Struct, frozen=True):
 
 
 class Charge(msgspec.Struct, frozen=True, eq=False):
-    """A call that is sent: its estimate in dollars, and how its answer is priced."""
+    """A call: its estimate in dollars, that of the `sent` tokens, and how its answer is priced."""
 
     cost: float = 0.0
+    cost_sent: float = 0.0
     sent: int = 0
     tariff: Tariff = Tariff()
 
@@ -61,32 +65,55 @@ class Spending:
         self.budget = 0.0
         self.spent = 0.0
         self._under_way: set[Charge] = set()
-        self._ended = threading.Condition()  # a call has ended
+        self._waiting: list[Charge] = []  # in the order of arrival
+        self._lock = threading.Lock()
+        self._changed: Future[None] = Future()  # ends when a call ends or one that waits leaves
 
-    def begin(self, request: Request) -> Charge | Refusal:
-        """Count a call as under way, until `end`, or return why it is refused."""
+    def change_budget(self, budget: float) -> None:
+        """Set the budget, also for the calls that wait."""
+        with self._lock:
+            self.budget = budget
+        self._notify()
+
+    async def begin(self, charge: Charge) -> Refusal | None:
+        """Count a call as under way, until `end`, when there is room for it; return why it is
+        refused if there will be none.
+        """
+        if not charge.cost:
+            return None
+        with self._lock:
+            self._waiting.append(charge)
         try:
-            charge = self.charge(request)
-        except UsageError as fault:
-            return Refusal(str(fault))
-        if charge.cost:
-            with self._ended:
-                # a client may have an answer before that is counted
-                self._ended.wait_for(lambda: self._fits(charge) or not self._under_way, PATIENCE)
-                if not self._fits(charge):
-                    return Refusal(self._explain(charge), 429)
-                self._under_way.add(charge)
-        return charge
+            while True:
+                with self._lock:
+                    if self._waiting[0] is charge and self._fits(charge):
+                        self._under_way.add(charge)
+                        return None
+                    if not self._may_fit(charge):
+                        return Refusal(self._explain(charge), 429)
+                    changed = self._changed
+                # shielded: others wait for it, too
+                await asyncio.shield(asyncio.wrap_future(changed))
+        finally:
+            with self._lock:
+                self._waiting.remove(charge)
+            self._notify()
 
     def end(self, charge: Charge, exchange: Exchange | None) -> None:
         """Count what a call cost; None: no answer began."""
         if charge.cost:
             sent = exchange is not None and exchange.response.status < 400
             cost = _measure_cost(charge, exchange) if exchange is not None and sent else 0.0
-            with self._ended:
+            with self._lock:
                 self._under_way.discard(charge)
                 self.spent += cost
-                self._ended.notify_all()
+            self._notify()
+
+    def _notify(self) -> None:
+        """Let the calls that wait look again."""
+        with self._lock:
+            changed, self._changed = self._changed, Future()
+        changed.set_result(None)
 
     def charge(self, request: Request) -> Charge:
         """Return what a request may cost. Raises UsageError if a budget needs its price."""
@@ -96,24 +123,31 @@ class Spending:
         tariff.check_budget(name, self.budget)
         sent = _count_sent(request.body.value)
         cost = tariff.cost(Counts(input=sent, output=_count_allowed(request.body.value)))
-        return Charge(self.budget * _SHARE if cost is None else cost, sent, tariff)
-
-    def _fits(self, charge: Charge) -> bool:
-        left, under_way = self.budget - self.spent, self._sum_under_way()
-        return not self.budget or (
-            left > 0 and (not under_way or under_way + charge.cost <= left + 1e-9)
+        return Charge(
+            self.budget * _SHARE if cost is None else cost,
+            tariff.cost(Counts(input=sent)) or 0.0,
+            sent,
+            tariff,
         )
 
-    def _sum_under_way(self) -> float:
-        return sum(each.cost for each in self._under_way)
+    def _fits(self, charge: Charge) -> bool:
+        """Return whether a call may begin now."""
+        if not self.budget or not self._under_way:
+            return self._may_fit(charge)
+        under_way = sum(each.cost for each in self._under_way)
+        return under_way + charge.cost <= self.budget - self.spent + 1e-9
+
+    def _may_fit(self, charge: Charge) -> bool:
+        """Return whether a call may begin when it is alone."""
+        return not self.budget or self.spent + charge.cost_sent < self.budget
 
     def _explain(self, charge: Charge) -> str:
         words = f"The tape's budget of {format_dollars(self.budget)} is used up"
         if self.spent < self.budget:
             words = (
                 f"The tape's budget of {format_dollars(self.budget)} has no room for this call:"
-                f" it may cost {format_dollars(charge.cost)}, and calls under way"
-                f" {format_dollars(self._sum_under_way())}"
+                f" it sends about {charge.sent:,} tokens, which cost"
+                f" {format_dollars(charge.cost_sent)}"
             )
         return (
             f"{words}. {format_dollars(self.spent)} were spent. Nothing was sent. Raise the budget"

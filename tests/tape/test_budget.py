@@ -1,10 +1,13 @@
 """The budget of the tape: what it lets pass, what it counts, and how a library hears of its end."""
 
+import asyncio
+import json
 import threading
 import time
 
 import pytest
 from helpers.lacking import needed
+from tape.test_relay import Taped
 
 from agent_nb.tape.exchange import Body, Exchange, Refusal, Request, Response
 from agent_nb.tape.providers import make_error
@@ -99,30 +102,118 @@ def test_a_call_without_a_known_price_is_refused_under_a_budget_alone(provider, 
     assert not isinstance(run(priced, "out = ask(model='own-model')"), Exception)
 
 
+ALL_AT_ONCE = (
+    OPENAI
+    + """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(20)
+asked = [pool.submit(ask, f"{n}") for n in range(20)]
+"""
+)
+
+
 @pytest.mark.extra
-def test_calls_at_once_count_at_their_estimates(provider, priced):
+def test_calls_at_once_wait_until_there_is_room_for_them(provider, priced):
     needed("openai")
     provider.gate = threading.Event()
     run(priced, f"%agent tape --budget {3 * ESTIMATE + 0.005}")
-    run(
-        priced,
-        OPENAI + "\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        "pool = ThreadPoolExecutor(10)\n"
-        "asked = [pool.submit(ask, f'{n}') for n in range(10)]",
-    )
+    run(priced, ALL_AT_ONCE)
     asked = priced.user_ns["asked"]
     deadline = time.monotonic() + 30
-    while sum(each.done() for each in asked) < 7 and time.monotonic() < deadline:
+    while len(provider.asked) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
+    time.sleep(0.5)  # the others do not begin, and are not refused
+    assert len(provider.asked) == 3
+    assert not any(each.done() for each in asked)
     provider.gate.set()
     answers = [each.result(30) for each in asked]
     refused = [answer for answer in answers if isinstance(answer, Exception)]
-    assert len(provider.asked) == len(answers) - len(refused) == 3
-    assert all("has no room for this call: it may cost $0.0" in str(fault) for fault in refused)
+    # what they cost is less than their estimates, so two more begin, the last one beyond
+    assert len(provider.asked) == len(answers) - len(refused) == 5
+    assert all("budget of $0.0359 is used up" in str(fault) for fault in refused)
+
+
+@pytest.mark.extra
+def test_calls_that_wait_begin_when_the_budget_is_raised(provider, priced):
+    needed("openai")
+    provider.gate = threading.Event()
+    run(priced, f"%agent tape --budget {ESTIMATE + 0.005}")
+    run(priced, ALL_AT_ONCE)
+    run(priced, "%agent tape --budget 10")
+    deadline = time.monotonic() + 30
+    while len(provider.asked) < 20 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(provider.asked) == 20
+    provider.gate.set()
+    assert not [
+        a for each in priced.user_ns["asked"] if isinstance(a := each.result(30), Exception)
+    ]
+
+
+def begin(spending, request):
+    """Return the charge of a request that begins, else why it is refused."""
+    charge = spending.charge(request)
+    return asyncio.run(spending.begin(charge)) or charge
+
+
+def test_a_call_that_sends_more_than_is_left_is_refused_alone(spending):
+    spending.budget = 0.1
+    text = "word " * 5_000
+    refusal = begin(spending, request(messages=[{"role": "user", "content": text}]))
+    assert refusal.status == 429
+    assert "has no room for this call: it sends about 6,2" in refusal.message
+    assert "Nothing was sent." in refusal.message
+
+
+def test_a_call_whose_answer_may_cost_more_than_is_left_begins_alone(spending):
+    spending.budget = 0.1
+    assert begin(spending, request(max_tokens=5_000)).cost > 5
+
+
+def test_a_client_that_goes_away_while_its_call_waits_ends_the_call(spending):
+    gate = threading.Event()
+
+    def behaviour(peer):
+        gate.wait(20)
+        peer.reply(200, b"{}")
+
+    one = Taped(behaviour)
+    one.relay.limit(None, None, 0.02)
+    body = json.dumps(ASKED).encode()
+    first = threading.Thread(target=one.ask, kwargs={"body": body})
+    first.start()
+    try:
+        while not one.server.asked:
+            time.sleep(0.01)
+        second = one.connect()
+        second.request("POST", one.url.path + "/chat/completions", body)
+        time.sleep(0.3)
+        assert one.sent == []
+        second.close()
+        assert one.over.wait(10)
+        assert one.sent == [None]
+    finally:
+        gate.set()
+        first.join(20)
+        one.close()
+    assert len(one.server.asked) == 1
+
+
+def test_calls_wait_in_their_order_and_one_that_leaves_lets_the_next_begin(spending):
+    async def play():
+        first, large, small = (spending.charge(request(max_tokens=n)) for n in (500, 900, 100))
+        assert await spending.begin(first) is None
+        waiting = [asyncio.ensure_future(spending.begin(each)) for each in (large, small)]
+        await asyncio.sleep(0.05)
+        assert not any(each.done() for each in waiting)  # there is room for the small one
+        waiting[0].cancel()
+        assert await asyncio.wait_for(waiting[1], 5) is None
+
+    asyncio.run(play())
 
 
 def spend(spending, request, response):
-    charge = spending.begin(request)
+    charge = begin(spending, request)
     spending.end(charge, response and Exchange(request=request, response=response))
     return spending.spent
 
@@ -174,8 +265,8 @@ def test_an_answer_without_usage_counts_what_it_shows(spending, response, least,
 )
 def test_what_is_no_model_call_passes_a_used_up_budget(spending, free):
     spending.spent = 2.0
-    assert spending.begin(free).cost == 0
-    assert isinstance(spending.begin(request()), Refusal)
+    assert begin(spending, free).cost == 0
+    assert isinstance(begin(spending, request()), Refusal)
 
 
 def test_an_estimate_counts_what_a_request_allows_and_a_picture_once(spending):

@@ -115,16 +115,16 @@ def test_what_requests_repeat_is_stored_once(command, provider, homes):
 
 def test_the_program_says_that_the_budget_is_used_up(command, provider, homes, monkeypatch):
     config = next(homes).with_suffix(".toml")
-    config.write_text('[prices."anthropic/claude*"]\ninput = 1.0\noutput = 1.0\n')
+    config.write_text('[prices."anthropic/claude*"]\ninput = 1.0\noutput = 99999.0\n')
     monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
     path = config.with_suffix(".ipynb")
     cell = "ask('hi')\nask('you')"
-    write(path, TAPE + " --budget 0.000001", ASK.format(command=command), cell)
+    write(path, TAPE + " --budget 0.5", ASK.format(command=command), cell)
     provider.call = None
     outcome = record(path)
     assert "Hello from the server." in printed(outcome)[-1]
     assert "429" in printed(outcome)[-1]
-    assert "budget of $0.000001 is used up" in printed(outcome)[-1]
+    assert "budget of $0.50 is used up" in printed(outcome)[-1]
     assert len(taped(path)) == len(provider.asked) == 1
 
 

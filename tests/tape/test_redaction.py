@@ -48,3 +48,15 @@ def test_a_key_in_a_field_of_the_body(body):
 def test_the_key_of_a_prompt_cache_is_no_secret():
     body = Body("json", {"prompt_cache_key": "conversation-1", "input": "conversation-1"})
     assert redacted(body=body).request.body == body
+
+
+def test_a_key_in_the_pieces_of_an_argument_leaves_the_others_alone():
+    def chunk(path, text):
+        call = {"partialArgs": [{"jsonPath": path, "stringValue": text}]}
+        return {"data": {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}}
+
+    chunks = [chunk("$.a", KEY[:8]), chunk("$.a", KEY[8:]), chunk("$.b", KEY[:6]), chunk("$.c", "")]
+    exchange = Exchange(request=Request(), response=Response(body=Body("stream", chunks)))
+    made = redact_exchange(exchange, {"x": KEY}, {}).response.body.value
+    assert KEY[8:] not in repr(made)
+    assert made[2:] == chunks[2:]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...wire import as_list
 from ..run_builder import Obj
 
 _NAMES = (
@@ -53,7 +54,7 @@ def read_last_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
     Only messages of the assistant and of tools are among them.
     """
     prompt, after = "", list[dict[str, Any]]()
-    for message in messages if isinstance(messages, list) else ():
+    for message in as_list(messages):
         role = message.get("role") if isinstance(message, dict) else ""
         if role == "user":
             prompt, after = content_text(message.get("content")), []

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...events import End, EndStatus, Error, Event, Extension, Node, Result, RunStart, State
+from ...wire import as_dict
 from ..block_protocol import BlockForm
 from ..run_builder import Obj
 from ..writing import as_text
@@ -94,5 +95,5 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
         if e.kind in STATE_TYPES
         else {"type": "STATE_SNAPSHOT"}
     ),
-    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
 }

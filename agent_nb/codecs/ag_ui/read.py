@@ -27,8 +27,9 @@ from ...events import (
     State,
     User,
 )
+from ...wire import as_dict, as_list
 from ..block_protocol import BlockReader
-from ..foreign_values import arguments_of, object_of, text_of
+from ..foreign_values import arguments_of, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
@@ -120,11 +121,11 @@ class AgUiReader(BlockReader):
     def _snapshot_calls(self, calls: Any) -> list[Event]:
         """Return the calls of a snapshot's message that no line has opened."""
         events: list[Event] = []
-        for call in calls if isinstance(calls, list) else ():
-            wire_id = text_of(object_of(call), "id")
+        for call in as_list(calls):
+            wire_id = text_of(as_dict(call), "id")
             if not isinstance(call, dict) or self._calls.state_of(wire_id):
                 continue
-            function = object_of(call.get("function"))
+            function = as_dict(call.get("function"))
             name = text_of(function, "name")
             args, raw = arguments_of(function.get("arguments"))
             call_id, synthetic = self._calls.open_call(name, wire_id)
@@ -157,8 +158,7 @@ class AgUiReader(BlockReader):
 
     def _usage(self, obj: Obj) -> list[Event]:
         """Return the usage in the end of a run as a metric."""
-        usage = obj.get("usage")
-        totals = [u for u in usage if isinstance(u, dict)] if isinstance(usage, list) else []
+        totals = [usage for usage in as_list(obj.get("usage")) if isinstance(usage, dict)]
         if not totals:
             return []
         total = sum((counts_of(u, _USAGE) for u in totals), Counts())

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, State, Think
-from ...wire import dumps
+from ...wire import as_dict, dumps
 from ..passthrough import Shift, count_on
 from ..times import shift_time
 from ..writing import as_text
@@ -64,8 +64,8 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Error: lambda e: {"type": "error", "error": e.message},
     End: lambda _: {"type": "final"},
     RunStart: lambda _: {"type": "start"},
-    State: lambda e: {"type": e.kind, **(e.payload if isinstance(e.payload, dict) else {})},
-    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    State: lambda e: {"type": e.kind, **as_dict(e.payload)},
+    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
 }
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..foreign_values import object_of, text_of
+from ...wire import as_dict
+from ..foreign_values import text_of
 from .lines import Obj
 
 OUTER = "#in"  # the field of an inner event that holds its outer line, without the event itself
@@ -23,7 +24,7 @@ def child_event(obj: Obj) -> tuple[str, Obj] | None:
     data = obj.get("data")
     if not isinstance(data, dict):
         return None
-    run, event = text_of(data, "childRunId"), object_of(data.get("event"))
+    run, event = text_of(data, "childRunId"), as_dict(data.get("event"))
     if not run or not isinstance(event.get("type"), str) or OUTER in event:
         return None
     return run, {**event, OUTER: {**obj, "data": {k: v for k, v in data.items() if k != "event"}}}
@@ -35,5 +36,5 @@ def restore_outer_lines(obj: Obj) -> Obj:
         outer: Any = obj[OUTER]
         event = {k: v for k, v in obj.items() if k != OUTER}
         data = outer.get("data")
-        obj = {**outer, "data": {**(data if isinstance(data, dict) else {}), "event": event}}
+        obj = {**outer, "data": {**as_dict(data), "event": event}}
     return obj

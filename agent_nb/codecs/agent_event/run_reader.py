@@ -33,9 +33,10 @@ from ...events import (
     progress_fields,
     result_fields,
 )
+from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, object_of, text_of
+from ..foreign_values import arguments_of, text_of
 from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
@@ -208,7 +209,7 @@ class RunReader:
             out.append(self._view_answer(before, incomplete=True))
             self._rewrites += 1
             out += [self._view_delta(text)] if text else []
-        question = object_of(obj.get("awaitingInput"))
+        question = as_dict(obj.get("awaitingInput"))
         if question and not end:
             out += self._view_question(question)
         self._awaits_input = bool(question)

@@ -13,9 +13,8 @@ Rules
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..foreign_values import object_of, text_of
+from ...wire import as_dict, as_list
+from ..foreign_values import text_of
 from .lines import Obj
 
 #: Status of a run -> the line that would end it.
@@ -39,12 +38,12 @@ class WholeView:
 
     def new_lines(self, obj: Obj) -> list[Obj]:
         """Return the lines that a server of single events would have sent since the last view."""
-        steps = [s for s in _list(obj.get("steps")) if isinstance(s, dict)]
+        steps = [s for s in as_list(obj.get("steps")) if isinstance(s, dict)]
         end = _ENDS.get(text_of(obj, "status"))
         ending = bool(end or obj.get("content"))
         out: list[Obj] = []
         for number, step in enumerate(steps):
-            action = object_of(step.get("action"))
+            action = as_dict(step.get("action"))
             is_over = ending or bool(action) or "observation" in step or number + 1 < len(steps)
             if number >= self._steps_thought and is_over:
                 self._steps_thought = number + 1
@@ -61,7 +60,7 @@ class WholeView:
         if number not in self._with_call:
             self._with_call.add(number)
             out.append({"type": "tool_call", **ids, "toolArgs": action.get("toolArgs")})
-        reports = _list(action.get("progress"))
+        reports = as_list(action.get("progress"))
         before = self._progress_counts.get(number, 0)
         self._progress_counts[number] = max(before, len(reports))
         out += [{"type": "tool_progress", **ids, "data": data} for data in reports[before:]]
@@ -75,7 +74,3 @@ class WholeView:
             kind = "tool_error" if failed else "tool_result"
             out.append({"type": kind, **ids, "output": "" if output is None else output})
         return out
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

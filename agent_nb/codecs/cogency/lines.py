@@ -30,6 +30,7 @@ from ...events import (
     Think,
     User,
 )
+from ...wire import as_dict
 from ..times import read_epoch
 
 NAME = "cogency"
@@ -119,7 +120,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Metric: lambda e: {"step": draw_counts(e.step), "total": draw_counts(e.total)},
     Error: lambda e: {"payload": {"error": e.message}},
     # a line whose type is not one of Cogency's ten
-    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
     **dict.fromkeys((Execute, End, Interrupt), lambda _: {}),
 }
 #: Other shapes of a line, by the `form` in its note: a result as it is stored, or as plain text.

@@ -24,9 +24,10 @@ from ...events import (
     Think,
     User,
 )
+from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, object_of, parse_json, run_id, text_of
+from ..foreign_values import arguments_of, parse_json, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
@@ -138,14 +139,14 @@ class CogencyReader:
     def _call(self, obj: Obj) -> list[Event]:
         """Read a call; content that is not JSON becomes the text of its arguments."""
         content = obj.get("content")
-        body = object_of(content if isinstance(content, dict) else parse_json(content))
+        body = as_dict(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
         name = text_of(body, "name")
         call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
         raw = "" if body else text_of(obj, "content")
         raw = arguments_of(args)[1] if isinstance(args, dict) else raw
-        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": object_of(args)}
+        fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": as_dict(args)}
         return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:

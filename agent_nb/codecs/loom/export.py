@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..foreign_values import object_of
+from ...wire import as_dict
 from ..passthrough import is_same_json, note_difference, restore_object
 from .lines import ENVELOPE, Obj
 
@@ -67,7 +67,7 @@ def to_export(frame: Obj) -> Obj:
     if not isinstance(note, dict):
         return {key: body}
     envelope_note = note.get("envelope")
-    envelope: Obj = envelope_note if isinstance(envelope_note, dict) else {}
+    envelope: Obj = as_dict(envelope_note)
     if envelope_note is True:  # the object had the same envelope as the frame
         envelope = {k: frame[k] for k in ENVELOPE if k in frame}
     if "body" in note:  # the original body was not an object, so it was noted whole
@@ -142,7 +142,7 @@ def _frame(key: str, body: Any) -> Obj:
     for kind, (name, field) in _WRAPPED.items():
         if key == name:
             return {"type": kind, field: body}
-    fields: Obj = body if isinstance(body, dict) else {}
+    fields: Obj = as_dict(body)
     if key == "Messages":
         return _message_frame(fields)
     kind, names = _FROM_KEY[key]
@@ -155,7 +155,7 @@ def _frame(key: str, body: Any) -> Obj:
 def _message_frame(fields: Obj) -> Obj:
     if "chunk" not in fields and isinstance(fields.get("content"), str):
         return {"type": "message_chunk", **{k: v for k, v in fields.items() if k != "type"}}
-    chunk, metadata = object_of(fields.get("chunk")), object_of(fields.get("metadata"))
+    chunk, metadata = as_dict(fields.get("chunk")), as_dict(fields.get("metadata"))
     kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
     space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
     return {

@@ -29,6 +29,7 @@ from ...events import (
     Started,
     State,
 )
+from ...wire import as_dict
 from ..passthrough import count_on
 from ..provenance import note_of
 from ..usage import draw_prompt_counts
@@ -95,7 +96,7 @@ def _state(event: State) -> Obj:
 def _extension(event: Extension) -> Obj:
     if event.name == "custom":
         return {"type": "custom", "value": event.payload}
-    return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
+    return {"type": event.name, **as_dict(event.payload)}
 
 
 def _result(event: Result) -> Obj:

@@ -37,8 +37,9 @@ from ...events import (
     Think,
     User,
 )
+from ...wire import as_dict
 from ..blocks import Blocks
-from ..foreign_values import object_of, run_id, text_of
+from ..foreign_values import run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, handler_of
@@ -236,7 +237,7 @@ class Session:
     def _usage_in_reply(self, frame: Obj) -> list[Event]:
         """Return the usage that no `usage` frame has reported."""
         step, total = (
-            counts_of(object_of(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
+            counts_of(as_dict(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
         )
         counted = self._total != Counts()
         # if usage frames have reported the steps, the reply can only add a different total

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...events import Approval, Call, Event, Progress, Result, Started
+from ...wire import as_dict
 from ..blocks import Blocks, OpenBlock
 from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, object_of, parse_json, text_of
+from ..foreign_values import arguments_of, parse_json, text_of
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
@@ -69,7 +70,7 @@ class ToolFrames:
             "call_id": call_id,
             "synthetic": synthetic,
             "name": block.name,
-            "args": object_of(parsed),
+            "args": as_dict(parsed),
             "incomplete": parsed is None,
         }
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
@@ -120,7 +121,7 @@ class ToolFrames:
         running = cls is Progress and not wire_id and self._calls.is_open(name)
         out = [] if running else self._unfinished_call(name, wire_id, arguments)
         match = (self._calls.match_result if ends else self._calls.match_line)(name, wire_id)
-        call = {**self._run.envelope(frame), "name": name, "args": object_of(arguments)}
+        call = {**self._run.envelope(frame), "name": name, "args": as_dict(arguments)}
         out += self._run.implicit_call(match, wire_id, **call)
         return [*out, self._run.line(cls, frame, match.note, call_id=match.call_id, **fields)]
 
@@ -148,7 +149,7 @@ class ToolFrames:
     def _approval(self, frame: Obj) -> list[Event]:
         """Read the question whether a call may run; it may complete the call's arguments."""
         arguments = frame.get("arguments")
-        return self._about_call(Approval, frame, arguments=arguments, args=object_of(arguments))
+        return self._about_call(Approval, frame, arguments=arguments, args=as_dict(arguments))
 
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]

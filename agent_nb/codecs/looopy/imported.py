@@ -6,6 +6,7 @@ Why apart from `run_writer`: the fields and notes of the events determine each o
 from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
+from ...wire import as_dict
 from ..passthrough import restore_object
 from ..writing import LiveBlocks, imported_line, restore_block
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
@@ -37,11 +38,7 @@ class ImportedEvents:
         # "whole" marks a text that came in that line alone
         complete = note.get("complete")
         if note.get("form") == "whole":
-            return [
-                restore_object(
-                    draw_complete(event.content), complete if isinstance(complete, dict) else {}
-                )
-            ]
+            return [restore_object(draw_complete(event.content), as_dict(complete))]
         out = restore_block(event, note, SHIFTS, self._live, draw_delta)
         if out:  # else the deltas were written live, and `write` has added them to the text
             self._texts[event.span] = self._texts.get(event.span, "") + event.content

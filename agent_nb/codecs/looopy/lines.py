@@ -35,7 +35,8 @@ from ...events import (
     Think,
     User,
 )
-from ..foreign_values import object_of, text_of
+from ...wire import as_dict
+from ..foreign_values import text_of
 from ..passthrough import Shift, count_on
 from ..times import shift_iso
 from ..usage import CHAT, counts_of, draw_prompt_counts
@@ -125,8 +126,7 @@ def read_attributes(obj: Mapping[str, Any]) -> Obj | None:
         for k, plain in PLAIN_THOUGHT.items()
         if k in obj and obj[k] != plain
     }
-    metadata = obj.get("metadata")
-    return {**kinds, **(metadata if isinstance(metadata, dict) else {})} or None
+    return {**kinds, **as_dict(obj.get("metadata"))} or None
 
 
 def _progress(event: Progress) -> Obj:
@@ -177,8 +177,8 @@ def read_counts(obj: Obj) -> Counts:
     completion, prompt = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
     counted = {
         **obj,
-        "reasoning": object_of(completion).get("reasoning_tokens"),
-        "cached": obj.get("cache_read_input_tokens") or object_of(prompt).get("cached_tokens"),
+        "reasoning": as_dict(completion).get("reasoning_tokens"),
+        "cached": obj.get("cache_read_input_tokens") or as_dict(prompt).get("cached_tokens"),
         "cache_written": obj.get("cache_creation_input_tokens"),
     }
     return counts_of(counted, CHAT | {n: n for n in ("reasoning", "cached", "cache_written")})
@@ -186,7 +186,7 @@ def read_counts(obj: Obj) -> Counts:
 
 def _state(event: State) -> Obj:
     kind = "task-status" if event.kind == "status" else "internal:checkpoint"
-    return {"kind": kind, **(event.payload if isinstance(event.payload, dict) else {})}
+    return {"kind": kind, **as_dict(event.payload)}
 
 
 #: type of an event -> the function that draws it
@@ -219,7 +219,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
         "kind": "task-complete",
         **({"finishReason": e.finish_reason} if e.finish_reason else {}),
     },
-    Extension: lambda e: {"kind": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    Extension: lambda e: {"kind": e.name, **as_dict(e.payload)},
 }
 
 
@@ -230,7 +230,7 @@ def read_status(payload: Obj) -> tuple[str, str, str]:
     cause is `metadata.reason` if that is `user`, `timeout` or `limit`, else "".
     """
     status, metadata = payload.get("status"), payload.get("metadata")
-    reason = text_of(object_of(metadata), "reason")
+    reason = text_of(as_dict(metadata), "reason")
     cause = reason if reason in CAUSES else ""
     fields = status if isinstance(status, dict) else {"state": status}
     messages = (

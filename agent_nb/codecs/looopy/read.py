@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from ...events import Event, Result
-from ..foreign_values import object_of, run_id, text_of
+from ...wire import as_dict, as_list
+from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import UniqueSpans
@@ -112,7 +113,7 @@ class LooopyReader:
         outer = self._subtasks[key][1] if key in self._subtasks else "/".join(agents[:-1])
         parent = self._tasks.get((run, outer)) or self._tasks.get((run, ""))
         name = agents[-1].removeprefix("agent:") if agents else self._agent_names.get(key, "")
-        name = name or text_of(object_of(obj.get("metadata")), "agentId")
+        name = name or text_of(as_dict(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
         call = parent.caller(name, _tool(obj), used) if parent else ""
         span = self._spans.setdefault(run, UniqueSpans()).take(call or key)
@@ -166,8 +167,7 @@ class LooopyReader:
 
 
 def _path(obj: Obj) -> list[str]:
-    path = obj.get("path")
-    return [str(part) for part in path] if isinstance(path, list) else []
+    return [str(part) for part in as_list(obj.get("path"))]
 
 
 def _agents(obj: Obj) -> list[str]:

@@ -32,6 +32,7 @@ from ...events import (
     Think,
     User,
 )
+from ...wire import as_dict
 from ..blocks import Blocks
 from ..foreign_values import text_of
 from ..passthrough import note_difference
@@ -161,8 +162,7 @@ class Task:
     # The task.
 
     def _created(self, obj: Obj) -> list[Event]:
-        metadata = obj.get("metadata")
-        names = metadata if isinstance(metadata, dict) else {}
+        names = as_dict(obj.get("metadata"))
         return [
             self._run.line(
                 RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model")

@@ -16,8 +16,9 @@ from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from ...events import Approval, Call, Event, Progress, Result, Started
+from ...wire import as_dict
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, fraction_of, object_of, text_of
+from ..foreign_values import arguments_of, fraction_of, text_of
 from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
@@ -126,7 +127,7 @@ class ToolEvents:
             "name": name,
             "status": "ok" if succeeded else "error",
             "content": obj.get("result" if succeeded else "error", obj.get("result", "")),
-            "duration": _seconds(object_of(obj.get("metadata")).get("duration")),
+            "duration": _seconds(as_dict(obj.get("metadata")).get("duration")),
         }
         return self._about_call(Result, obj, match, **fields)
 
@@ -135,7 +136,7 @@ class ToolEvents:
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")
         reason = "" if prompt == plain_prompt(text_of(obj, "toolName")) else prompt
-        args = object_of(obj.get("toolArguments"))
+        args = as_dict(obj.get("toolArguments"))
         return self._about_call(Approval, obj, match, args=args, reason=reason)
 
     def _unknown(self, obj: Obj) -> list[Event]:

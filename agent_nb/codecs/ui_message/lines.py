@@ -22,6 +22,7 @@ from ...events import (
     RunStart,
     State,
 )
+from ...wire import as_dict
 from ..block_protocol import BlockForm
 from ..run_builder import Obj
 from ..writing import as_text
@@ -121,5 +122,5 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Result: draw_result,
     Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
     State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
-    Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
+    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
 }

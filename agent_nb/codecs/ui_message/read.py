@@ -28,8 +28,9 @@ from ...events import (
     RunStart,
     State,
 )
+from ...wire import as_dict
 from ..block_protocol import BlockReader
-from ..foreign_values import arguments_of, object_of, text_of
+from ..foreign_values import arguments_of, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
@@ -134,7 +135,7 @@ class UiMessageReader(BlockReader):
         fields: Obj = {
             "call_id": call_id,
             "name": name,
-            "args": object_of(args),
+            "args": as_dict(args),
             "synthetic": synthetic,
         }
         failed = obj["type"] == "tool-input-error"

@@ -5,7 +5,8 @@ Why: our own requests go to Google's chat completions; libraries on the tape spe
 Rules
 - Each chunk has the form of a whole answer; its `parts` continue the parts of the chunk before.
   Without `alt=sse` in the URL a stream is one JSON list of chunks.
-- Calls come whole, often without an id. Of several candidates only the first is read.
+- Calls come whole, often without an id; those of Vertex AI also in pieces (`partial_args`), from
+  one with `willContinue` to one without. Of several candidates only the first is read.
 - Usage is cumulative. Its output excludes thoughts, its input what Google's own tools read.
 - A chunk may follow the one with the reason to finish, so only the end of the body ends an answer.
 - Signatures, probabilities and the bytes of media become no parts: the recorded exchange has them.
@@ -16,12 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ...wire import Frame, as_dict, as_list
 from ..chat.calls import call_part
-from ..http.decoder import FrameDecoder
+from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object
 from ..http.values import count_tokens, is_empty, to_json, to_text
-from ..parts import Extra, Finish, Head, Part, Text, Thought, Usage
+from ..parts import Call, CallDelta, Extra, Finish, Head, Part, Text, Thought, Usage
+from .partial_args import PartialArgs
 
 PROVIDER = "gemini"
 # fields of a chunk, a candidate and a part that are read or left out; others become Extra parts
@@ -42,6 +46,7 @@ class GeminiDecoder(FrameDecoder):
         self._head = False  # the head was emitted
         self._candidate: Any = None  # index of the one candidate that is read
         self._calls = 0
+        self._open: list[_OpenCall] = []  # calls that are being written
         self._reason = ""  # why the answer ended
         self._extras: dict[str, Any] = {}  # other fields, as they came last
 
@@ -54,6 +59,9 @@ class GeminiDecoder(FrameDecoder):
         self._release(out)
 
     def _release(self, out: list[Part]) -> None:
+        broken = "" if self.complete and not self.failed else CUT
+        out += [call.close(broken) for call in self._open]
+        self._open = []
         out += [Extra(PROVIDER, name, value) for name, value in self._extras.items()]
         self._extras = {}
 
@@ -92,21 +100,34 @@ class GeminiDecoder(FrameDecoder):
     def _read_part(self, part: dict[str, Any], out: list[Part]) -> None:
         if text := to_text(part.get("text")):
             out.append(Thought(text) if part.get("thought") is True else Text(text))
-        if call := as_dict(part.get("functionCall")):
-            out.append(
-                call_part(
-                    to_text(call.get("name")),
-                    to_json(call["args"]) if call.get("args") else "",
-                    call_id=to_text(call.get("id")),
-                    index=self._calls,
-                )
-            )
-            self._calls += 1
+        if isinstance(call := part.get("functionCall"), dict):
+            self._read_call(call, out)
         for name, value in part.items():
             if name not in _PART and not is_empty(value):
                 media = name == "inlineData" and isinstance(value, dict)
                 extra = {k: v for k, v in value.items() if k != "data"} if media else value
                 out.append(Extra(PROVIDER, name, extra))
+
+    def _read_call(self, fields: dict[str, Any], out: list[Part]) -> None:
+        """Read a whole call, or a piece of one; an empty piece ends a call."""
+        name, call_id = to_text(fields.get("name")), to_text(fields.get("id"))
+        pieces, more = as_list(fields.get("partialArgs")), fields.get("willContinue") is True
+        call = next((c for c in reversed(self._open) if c.takes(name, call_id)), None)
+        if call is None and not pieces and not more:
+            if fields:
+                raw = to_json(fields["args"]) if fields.get("args") else ""
+                out.append(call_part(name, raw, call_id=call_id, index=self._calls))
+                self._calls += 1
+            return
+        if call is None:
+            call = _OpenCall(name, call_id, self._calls, PartialArgs(as_dict(fields.get("args"))))
+            self._calls += 1
+            self._open.append(call)
+            out.append(call.delta(call.args.text))
+        out += [call.delta(text) for piece in pieces if (text := call.args.add(piece))]
+        if not more:
+            self._open.remove(call)
+            out.append(call.close(""))
 
     def _end(self, reason: str, out: list[Part]) -> None:
         if reason and not self._reason:
@@ -115,6 +136,30 @@ class GeminiDecoder(FrameDecoder):
 
     def _keep_extras(self, holder: dict[str, Any], read: frozenset[str]) -> None:
         self._extras |= {k: v for k, v in holder.items() if k not in read and not is_empty(v)}
+
+
+class _OpenCall(msgspec.Struct, eq=False):
+    """A call that is being written."""
+
+    name: str
+    call_id: str
+    index: int
+    args: PartialArgs
+
+    def takes(self, name: str, call_id: str) -> bool:
+        """Return whether a piece with this name and id is one of this call."""
+        if call_id and self.call_id:
+            return call_id == self.call_id
+        return name in ("", self.name)
+
+    def delta(self, text: str) -> CallDelta:
+        """Return a piece of the arguments."""
+        return CallDelta(text, index=self.index, call_id=self.call_id, name=self.name)
+
+    def close(self, broken: str) -> Call:
+        """Return the call; `broken` says why it is incomplete, if it is."""
+        raw = self.args.text if broken else self.args.close()
+        return call_part(self.name, raw, call_id=self.call_id, index=self.index, broken=broken)
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:

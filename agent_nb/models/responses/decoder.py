@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ...wire import SurrogatePairs, as_dict
@@ -30,12 +29,22 @@ _PROGRESS_ENDINGS = (
     ".failed", ".partial_image", ".done", ".added",
 )  # fmt: skip
 
+# beginning of the type of an event about a block -> the kind of its parts, the field of its number
+_BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
+    "response.output_text": (Text, "content_index"),
+    "response.refusal": (Text, "content_index"),
+    "response.reasoning_text": (Thought, "content_index"),
+    "response.reasoning_summary_text": (Thought, "summary_index"),
+}
+_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCKS.items()}
+_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCKS.items()}
+
 
 class ResponsesDecoder(EventDecoder):
     """Decodes one response.
 
-    `events`, the table of the base class, is at the end of this file. Methods append their parts to
-    `out`.
+    Most events are about blocks (`_PIECES`, `_ENDS`); the table `events` of the base class, at the
+    end of this file, has the others. Methods append their parts to `out`.
     """
 
     def __init__(self, status: int = 200) -> None:
@@ -59,6 +68,10 @@ class ResponsesDecoder(EventDecoder):
         """Read an event; a bare response, from a server that does not stream, ends the answer."""
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
+        elif kind in _PIECES:
+            self._emit_piece(*_PIECES[kind], event, out)
+        elif kind in _ENDS:
+            self._end_block(*_ENDS[kind], event, out)
         else:
             super()._event(kind, event, out, failed=failed)
 
@@ -209,13 +222,8 @@ class ResponsesDecoder(EventDecoder):
             call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
-    def on_piece(
-        self,
-        event: dict[str, Any],
-        out: list[Part],
-        *,
-        kind: type[Text | Thought],
-        number_field: str,
+    def _emit_piece(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Emit a piece of text or reasoning; `number_field` has the number of its block."""
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
@@ -226,13 +234,8 @@ class ResponsesDecoder(EventDecoder):
         if text:
             out.append(kind(text, block))
 
-    def on_block_done(
-        self,
-        event: dict[str, Any],
-        out: list[Part],
-        *,
-        kind: type[Text | Thought],
-        number_field: str,
+    def _end_block(
+        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
@@ -245,7 +248,7 @@ class ResponsesDecoder(EventDecoder):
             return
         if not item.streamed:
             whole = {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))}
-            self.on_piece(whole, out, kind=kind, number_field=number_field)
+            self._emit_piece(kind, number_field, whole, out)
         block = _block(item, event, number_field)
         if block in self._open_blocks:
             self._close_block(block, out)
@@ -274,23 +277,8 @@ def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
     ]
 
 
-# beginning of the type of an event about a block -> the kind of its parts, the field of its number
-_BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
-    "response.output_text": (Text, "content_index"),
-    "response.refusal": (Text, "content_index"),
-    "response.reasoning_text": (Thought, "content_index"),
-    "response.reasoning_summary_text": (Thought, "summary_index"),
-}
 # type of an event -> the method that reads it
 ResponsesDecoder.events = {
-    **{
-        f"{beginning}.{ending}": partial(read, kind=kind, number_field=field)
-        for beginning, (kind, field) in _BLOCKS.items()
-        for ending, read in (
-            ("delta", ResponsesDecoder.on_piece),
-            ("done", ResponsesDecoder.on_block_done),
-        )
-    },
     "response.created": ResponsesDecoder.on_begin,
     "response.in_progress": ResponsesDecoder.on_begin,
     "response.queued": ResponsesDecoder.on_begin,

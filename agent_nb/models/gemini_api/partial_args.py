@@ -1,0 +1,193 @@
+"""Arguments of a call that Vertex AI streams in pieces, as JSON text that grows.
+
+Why text: a call that is being written is shown as its text, as with other APIs.
+
+A piece is `{"jsonPath": "$.a[0].b", "stringValue": "…", "willContinue": true}`, or has a
+`numberValue`, `boolValue` or `nullValue`. Paths are names and indices (RFC 9535 without filters).
+
+Rules
+- A piece of a string that continues goes on with the next piece of its path.
+- The text grows as long as the paths come in the order of a document. After a path that goes back,
+  or differs in kind, it stays as it is, and only `close` gives the arguments, the last value of
+  each path.
+- A path that cannot be read is a field of its own name; nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...wire import as_dict
+from ..http.values import to_json, to_text
+
+Key = str | int
+
+_KEY = re.compile(
+    r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]"
+    r"|\[(?:'(?P<one>(?:[^'\\]|\\.)*)'|\"(?P<two>(?:[^\"\\]|\\.)*)\")\]"
+)
+_DEEPEST = 100  # keys of a path
+_ABSENT: Any = object()
+
+
+class PartialArgs:
+    """The arguments of one call, begun with those that came whole."""
+
+    def __init__(self, whole: dict[str, Any]) -> None:
+        self._root: dict[Key, Any] = {}  # values by their keys, lists too; a leaf is a `_Leaf`
+        self._path: list[Key] = []  # of the last value
+        self._open = False  # the last value is a string that goes on
+        self._ordered = True
+        self._text: list[str] = []
+        for name, value in whole.items():
+            self._text.append(self._begin([name], _Leaf(value), to_json(value)))
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    def add(self, piece: Any) -> str:
+        """Add a piece; return the text that it adds."""
+        fields = as_dict(piece)
+        path, value = _read_path(to_text(fields.get("jsonPath"))), _read_value(fields)
+        more, text = fields.get("willContinue") is True, ""
+        goes_on = self._open and path == self._path
+        if goes_on and isinstance(value, str):
+            self._find_leaf(path).pieces.append(value)
+            text = to_json(value)[1:-1]
+        elif value is not _ABSENT and path and not goes_on:
+            written = to_json(value)
+            string = isinstance(value, str)
+            text = self._begin(path, _Leaf(value), written[:-1] if string else written)
+            self._open = string
+        if not more and self._open and path == self._path:
+            text += self._end_string()
+        if not self._ordered:
+            return ""
+        self._text.append(text)
+        return text
+
+    def close(self) -> str:
+        """Return all arguments as JSON text, which goes on from `text` if that was in order."""
+        if not self._ordered:
+            return to_json(_build(self._root))
+        if not self._path:
+            return ""
+        return self.text + self._end_string() + _close(self._path, 0)
+
+    def _begin(self, path: list[Key], leaf: _Leaf, written: str) -> str:
+        """Put a value at a path; return the text before and of it."""
+        self._ordered = self._ordered and self._follows(path)
+        text = self._end_string() + self._move(path) + written if self._ordered else ""
+        self._put(path, leaf)
+        self._path = path
+        return text
+
+    def _follows(self, path: list[Key]) -> bool:
+        """Return whether a path comes next in the order of a document."""
+        last, level = self._path, self._count_shared(path)
+        if any(isinstance(key, int) and key for key in path[level + 1 :]):
+            return False
+        if not last:
+            return isinstance(path[0], str)
+        if level >= min(len(last), len(path)):
+            return False
+        before, key = last[level], path[level]
+        if isinstance(before, int) or isinstance(key, int):
+            return isinstance(before, int) and isinstance(key, int) and key == before + 1
+        node: Any = self._root
+        for above in path[:level]:
+            node = node[above]
+        return key not in node
+
+    def _count_shared(self, path: list[Key]) -> int:
+        pairs = zip(self._path, path, strict=False)
+        return next(
+            (n for n, (a, b) in enumerate(pairs) if a != b), min(len(self._path), len(path))
+        )
+
+    def _move(self, path: list[Key]) -> str:
+        """Return the text between the last value and one at `path`."""
+        level = self._count_shared(path)
+        between = f"{_close(self._path, level + 1)}, " if self._path else "{"
+        return between + _name(path[level]) + "".join(map(_open, path[level + 1 :]))
+
+    def _put(self, path: list[Key], leaf: _Leaf) -> None:
+        node: Any = self._root
+        for key in path[:-1]:
+            if not isinstance(node.get(key), dict):
+                node[key] = {}
+            node = node[key]
+        node[path[-1]] = leaf
+
+    def _find_leaf(self, path: list[Key]) -> _Leaf:
+        node: Any = self._root
+        for key in path:
+            node = node[key]
+        leaf: _Leaf = node
+        return leaf
+
+    def _end_string(self) -> str:
+        ended, self._open = '"' if self._open else "", False
+        return ended
+
+
+class _Leaf:
+    """A value, or the pieces of a string."""
+
+    def __init__(self, value: Any) -> None:
+        self.pieces = [value]
+
+    @property
+    def value(self) -> Any:
+        return self.pieces[0] if len(self.pieces) == 1 else "".join(self.pieces)
+
+
+def _read_path(text: str) -> list[Key]:
+    """Return the keys of a path below `$`."""
+    if not text.startswith("$"):
+        return [text] if text else []
+    keys: list[Key] = []
+    at = 1
+    while at < len(text):
+        found = _KEY.match(text, at)
+        if found is None or len(keys) == _DEEPEST:
+            return [text]
+        quoted = found["one"] if found["one"] is not None else found["two"]
+        if found["index"]:
+            keys.append(int(found["index"]))
+        else:
+            keys.append(found["name"] or re.sub(r"\\(.)", r"\1", quoted or ""))
+        at = found.end()
+    return keys
+
+
+def _read_value(fields: dict[str, Any]) -> Any:
+    for name in ("stringValue", "numberValue", "boolValue"):
+        if name in fields:
+            return to_text(fields[name]) if name == "stringValue" else fields[name]
+    return None if "nullValue" in fields else _ABSENT
+
+
+def _build(node: Any) -> Any:
+    """Return the value of a node; one whose keys are all indices is a list."""
+    if isinstance(node, _Leaf):
+        return node.value
+    if node and all(isinstance(key, int) for key in node):
+        return [_build(node[key]) for key in sorted(node)]
+    return {str(key): _build(value) for key, value in node.items()}
+
+
+def _open(key: Key) -> str:
+    return "[" if isinstance(key, int) else "{" + _name(key)
+
+
+def _name(key: Key) -> str:
+    return "" if isinstance(key, int) else f"{to_json(key)}: "
+
+
+def _close(path: list[Key], level: int) -> str:
+    """Return the ends of the objects and lists that are open below a level of a path."""
+    return "".join("]" if isinstance(key, int) else "}" for key in reversed(path[level:]))
