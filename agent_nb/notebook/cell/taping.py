@@ -9,11 +9,9 @@ Rules
 - The modes are those of `--rerun`. A call without a record is sent in the mode `auto`, as is one
   whose recorded answer is an error, and refused in `replay`; then the cell's numbers name the
   difference, so that a test fails in any case.
-- Only records that this user made or trusts are served.
 - What is served keeps its record. The line below the cell names all records that the execution
   used, and carries those once more that this kernel made: the notebook may not have been saved.
 - A host that is asked beside the tape is named once. A test refuses it (`refusing`).
-- Of a request that a server refused for a time (`retried`) and that was repeated, the last counts.
 - A call that goes on, or whose cell does, stands in a journal.
 """
 
@@ -22,14 +20,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
-from functools import cached_property, partial
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies_environment
 
 import msgspec
 
-from ...agent import RecordedTurns, Rule, Run
+from ...agent import Run
 from ...errors import UsageError
 from ...events import EventLog
 from ...host import DIVERTED, read_launch
@@ -40,10 +38,7 @@ from ...record import (
     Home,
     Journal,
     Provenance,
-    Record,
     RunNumbers,
-    covers_record,
-    is_intact,
     run_record,
 )
 from ...tape import (
@@ -59,8 +54,6 @@ from ...tape import (
     Request,
     Response,
     Sent,
-    TapeIndex,
-    TapeMasks,
     make_logs,
     redact_exchange,
 )
@@ -71,9 +64,11 @@ from .frontend import is_unshown
 from .hidden_texts import hide_texts
 from .publish import publish_display
 from .refusing import guard_hosts, publish_errors
-from .rerun import recording_advice, rerun_mode, trusted_records
+from .rerun import recording_advice, rerun_mode
 from .summary import VERSION, summarize_run
-from .taped_line import LiveLine, describe_calls
+from .taped_calls import CellCalls, TapedCall, drop_retried
+from .taped_line import describe_calls
+from .taped_records import TapedRecords
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -84,51 +79,6 @@ _READING = 60.0  # seconds that it waits until the answers that have come are re
 _MOST_CARDS = 20  # calls of a cell whose cards are shown
 
 
-class _Call(msgspec.Struct, dict=True):
-    """A model call of a cell, redacted; `recorded` is the id of the record that it was served."""
-
-    exchange: Exchange
-    began: float
-    ended: float
-    recorded: str = ""
-    run: str = ""  # the id of the run whose journal it has
-
-    @cached_property
-    def log(self) -> EventLog:
-        """The log of the call by itself, without what its tools returned."""
-        return make_logs([(self.exchange, self.run, self.began, self.ended)])[0]
-
-
-class _Slot:
-    """The model calls of one execution of a cell that are not yet recorded."""
-
-    def __init__(
-        self, execution: Execution, index: TapeIndex, records: Mapping[str, Record], remark: str
-    ) -> None:
-        self.execution, self.index, self.records, self.remark = execution, index, records, remark
-        self.used: set[str] = set()
-        self.ids: list[str] = []  # the records of its calls so far
-        self.calls: list[_Call] = []
-        self.misses: list[str] = []
-        self.ordinal = 0  # of the last record
-        self.open = 0  # calls that go on
-        self.ending = 0  # calls whose answer has come and is read
-        self.journals: list[CallJournal] = []  # of the calls that were sent
-        self.line = LiveLine(execution.cell, execution.id, self._list_calls)
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the notebook holds no recorded call, of this user or another one."""
-        return not self.records and not self.remark
-
-    def _list_calls(self) -> tuple[list[Run], int, list[str]]:
-        """Return the runs of all calls, how many were replayed, and what the record lacked."""
-        replayed = [call.log for call in self.calls if call.recorded]
-        logs = [*replayed, *(journal.log for journal in self.journals)]
-        cell = self.execution.cell.id
-        return [Run(log, cell=cell) for log in logs], len(replayed), list(self.misses)
-
-
 class NotebookTape:
     """The tape of one kernel, from `start` to `stop`."""
 
@@ -136,17 +86,11 @@ class NotebookTape:
         self._session = session
         self._lock = threading.RLock()
         self._ended = threading.Condition(self._lock)  # a call has ended
-        self._slots: dict[str, _Slot] = {}  # by the id of the execution
+        self._slots: dict[str, CellCalls] = {}  # by the id of the execution
         self._last_ended = ""  # the id of the execution whose cell ended last
         self._home = Home.of_user()
         self._packer = ExchangePacker(self._home)
-        self._rules: list[Any] = []  # those that the masks were made of
-        self._masks = TapeMasks()
-        # hash of a record -> what was read of it
-        self._recordings: dict[str, Recording | None] = {}
-        # id of a record in memory -> the record, and whether this user made it: the file has the
-        # same ones for the next cell
-        self._checked: dict[int, tuple[Record, bool]] = {}
+        self._records = TapedRecords(session.library)
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
         self._guard = guard_hosts(session.shell) if read_launch().strict else None
         self._watch = HostWatch()  # where nothing is refused
@@ -203,7 +147,7 @@ class NotebookTape:
             latest = executions_of(self._session.shell).latest
             slot = self._slots.get(latest.id) if latest is not None else None
             return slot is not None and self._choose_mode(slot.execution.cell) in (
-                ("replay", "live", "auto") if slot.is_new else ("replay", "live")
+                ("replay", "live", "auto") if slot.served.is_empty else ("replay", "live")
             )
         finally:
             self._lock.release()
@@ -213,20 +157,22 @@ class NotebookTape:
         with self._lock:
             slot = self._find_slot()
             mode, secrets = self._choose_mode(slot.execution.cell), collect_secrets()
-            if mode == "live" or (mode == "auto" and slot.is_new):
+            if mode == "live" or (mode == "auto" and slot.served.is_empty):
                 return self._go_live(slot, request, headers, secrets)
             asked = Exchange(request=request, response=Response())
             redacted = redact_exchange(asked, secrets, headers).request
             errors = mode == "replay"
-            answer = slot.index.find(redacted, slot.execution.cell.id, slot.used, errors=errors)
+            answer = slot.served.index.find(
+                redacted, slot.execution.cell.id, slot.used, errors=errors
+            )
             if isinstance(answer, Recording):
                 now, response = time.time(), answer.exchange.response
-                slot.calls.append(_Call(answer.exchange, now, now, answer.record))
+                slot.calls.append(TapedCall(answer.exchange, now, now, answer.record))
                 if not response.retried:
                     return response
                 at_once = {**response.headers, "x-should-retry": "false"}
                 return msgspec.structs.replace(response, headers=at_once)
-            why = f"{answer.why}.{slot.remark}"
+            why = f"{answer.why}.{slot.served.remark}"
             slot.misses.append(why)
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
@@ -237,7 +183,7 @@ class NotebookTape:
 
     def _go_live(
         self,
-        slot: _Slot,
+        slot: CellCalls,
         request: Request,
         headers: Mapping[str, str],
         secrets: Mapping[str, str],
@@ -250,7 +196,7 @@ class NotebookTape:
             receive=journal.receive,
         )
 
-    def _begin(self, slot: _Slot, journal: CallJournal) -> None:
+    def _begin(self, slot: CellCalls, journal: CallJournal) -> None:
         cell, library = slot.execution.cell, self._session.library
 
         def open_journal(run: str) -> Journal:
@@ -267,7 +213,7 @@ class NotebookTape:
         slot.journals.append(journal)
         slot.line.note_change()
 
-    def _finish(self, slot: _Slot, journal: CallJournal, sent: Sent | None) -> None:
+    def _finish(self, slot: CellCalls, journal: CallJournal, sent: Sent | None) -> None:
         """Keep an exchange with a server, without its secrets, until its cell ends."""
         call = None
         with self._lock:
@@ -276,7 +222,7 @@ class NotebookTape:
         try:
             if sent is not None:
                 exchange = self._redact(sent.exchange, sent.headers)
-                call = _Call(exchange, sent.began, sent.ended, run=journal.log.run)
+                call = TapedCall(exchange, sent.began, sent.ended, run=journal.log.run)
             journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
@@ -288,51 +234,18 @@ class NotebookTape:
                 self._ended.notify_all()
             slot.line.note_change()
 
-    def _find_slot(self) -> _Slot:
+    def _find_slot(self) -> CellCalls:
         executions = executions_of(self._session.shell)
         execution = executions.latest or executions.current()
         if execution.id not in self._slots:
             self._slots[execution.id] = self._make_slot(execution)
         return self._slots[execution.id]
 
-    def _make_slot(self, execution: Execution) -> _Slot:
-        cell, library = execution.cell, self._session.library
-        trust, foreign = trusted_records(cell), 0
-        rules = cell.runner_options.get("normalize")
-        masks = self._choose_masks(rules if isinstance(rules, list) else [])
-        recordings, records, checked = [], {}, {}
-        for record in library.list_taped(cell):
-            seen, own = self._checked.get(id(record), (None, False))
-            own = own if seen is record else library.is_own(record)
-            checked[id(record)] = record, own
-            if not (own or (covers_record(trust, record) and is_intact(record))):
-                foreign += 1
-                continue
-            with suppress(UsageError):  # a damaged record counts as none
-                if (recording := self._read(record, masks)) is not None:
-                    records[recording.record] = record
-                    recordings.append(recording)
-        self._checked = checked
-        remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
-        index = TapeIndex(recordings, masks, library.used_calls(cell))
-        slot = _Slot(execution, index, records, remark)
+    def _make_slot(self, execution: Execution) -> CellCalls:
+        calls = CellCalls(execution, self._records.read(execution.cell))
         if execution.id == self._last_ended:  # a thread calls between two cells
-            slot.line.end()
-        return slot
-
-    def _choose_masks(self, rules: list[Any]) -> TapeMasks:
-        """Return the masks of the project, which change when its file does."""
-        if rules != self._rules:
-            self._rules, self._masks = rules, TapeMasks(msgspec.convert(rules, list[Rule]))
-            self._recordings.clear()
-        return self._masks
-
-    def _read(self, record: Record, masks: TapeMasks) -> Recording | None:
-        """Return what a record whose hash was checked holds, reading it once."""
-        name = str(record.get("hash"))
-        if name not in self._recordings:
-            self._recordings[name] = Recording.read(record, masks)
-        return self._recordings[name]
+            calls.line.end()
+        return calls
 
     def _end_cell(self, _: Any = None) -> None:
         """Record and show the calls that have ended; IPython's event `post_run_cell`."""
@@ -357,9 +270,9 @@ class NotebookTape:
         for contact in self._watch.take_contacts():
             print_warning(contact.notice)
         for slot, calls, misses in ended:
-            self._show(slot, _drop_retried(calls), misses)
+            self._show(slot, drop_retried(calls), misses)
 
-    def _show(self, slot: _Slot, calls: list[_Call], misses: list[str]) -> None:
+    def _show(self, slot: CellCalls, calls: list[TapedCall], misses: list[str]) -> None:
         cell = slot.execution.cell
         logs = make_logs((c.exchange, c.run, c.began, c.ended) for c in calls)
         self._publish_records(slot, calls, logs)
@@ -384,7 +297,9 @@ class NotebookTape:
         if self._choose_mode(cell) == "replay":
             publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
 
-    def _publish_records(self, slot: _Slot, calls: list[_Call], logs: list[EventLog]) -> None:
+    def _publish_records(
+        self, slot: CellCalls, calls: list[TapedCall], logs: list[EventLog]
+    ) -> None:
         """Record the calls that were sent; show again what this kernel recorded earlier."""
         library, shown = self._session.library, set(slot.ids)
         for call, log in zip(calls, logs, strict=True):
@@ -393,14 +308,14 @@ class NotebookTape:
             if not call.recorded:
                 slot.ordinal += 1
                 self._publish_record(slot, call, log)
-            elif name not in shown and library.is_from_kernel(slot.records[name]):
+            elif name not in shown and library.is_from_kernel(slot.served.records[name]):
                 numbers = {"version": VERSION, "record": name}
                 publish_display(
-                    {RECORD_MIME: slot.records[name]}, {METADATA_KEY: numbers}, {}, False
+                    {RECORD_MIME: slot.served.records[name]}, {METADATA_KEY: numbers}, {}, False
                 )
             shown.add(name)
 
-    def _publish_record(self, slot: _Slot, call: _Call, log: EventLog) -> None:
+    def _publish_record(self, slot: CellCalls, call: TapedCall, log: EventLog) -> None:
         """Sign the record of a call, and put it into the cell's output, where it shows nothing."""
         cell = slot.execution.cell
         provenance = Provenance(
@@ -439,24 +354,3 @@ def _pass_by_proxies() -> dict[str, str]:
     if excepted.strip() == "*":
         return {}
     return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, (excepted, "127.0.0.1"))))
-
-
-def _drop_retried(calls: list[_Call]) -> list[_Call]:
-    """Return the calls without those that were refused for a time and sent again."""
-    left: list[_Call] = []
-    attempts: list[int] = [1] * len(calls)
-    for number, call in enumerate(calls):
-        again = (
-            n
-            for n in range(number + 1, len(calls))
-            if calls[n].exchange.request == call.exchange.request
-        )
-        if call.exchange.response.retried and (later := next(again, 0)):
-            attempts[later] += attempts[number]
-            Journal.remove(call.run or "-")
-        else:
-            call.exchange = msgspec.structs.replace(
-                call.exchange, attempts=max(attempts[number], call.exchange.attempts)
-            )
-            left.append(call)
-    return left

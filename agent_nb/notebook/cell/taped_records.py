@@ -1,0 +1,88 @@
+"""The records of a notebook that answer its model calls, each checked and read once.
+
+Why once: a notebook may hold hundreds, and each cell that calls a model looks through all of them.
+
+Rules
+- Only records that this user made or trusts are served.
+- A damaged record counts as none.
+- Another mask of the project reads all records again, since requests are found by masked texts.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from ...agent import RecordedTurns, Rule
+from ...errors import UsageError
+from ...record import Record, covers_record, is_intact
+from ...tape import Recording, TapeIndex, TapeMasks
+from ..files.library import Library
+from ..identity import Cell
+from .rerun import trusted_records
+
+
+class ServedRecords(msgspec.Struct, frozen=True):
+    """The records that are served to one execution, by their ids, and what finds them.
+
+    `remark`: what an error adds if records of others were left out.
+    """
+
+    index: TapeIndex
+    records: dict[str, Record]
+    remark: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the notebook holds no recorded call, of this user or another one."""
+        return not self.records and not self.remark
+
+
+class TapedRecords:
+    """The records of model calls in the library of one kernel."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._rules: list[Any] = []  # those that the masks were made of
+        self._masks = TapeMasks()
+        # hash of a record -> what was read of it
+        self._recordings: dict[str, Recording | None] = {}
+        # id of a record in memory -> the record, and whether this user made it: the file has the
+        # same ones for the next cell
+        self._checked: dict[int, tuple[Record, bool]] = {}
+
+    def read(self, cell: Cell) -> ServedRecords:
+        """Return what is served to an execution of a cell that begins now."""
+        trust, foreign = trusted_records(cell), 0
+        self._choose_masks(cell.runner_options.get("normalize"))
+        recordings, records, checked = [], {}, {}
+        for record in self._library.list_taped(cell):
+            known, own = self._checked.get(id(record), (None, False))
+            own = own if known is record else self._library.is_own(record)
+            checked[id(record)] = record, own
+            if not (own or (covers_record(trust, record) and is_intact(record))):
+                foreign += 1
+                continue
+            with suppress(UsageError):
+                if (recording := self._read(record)) is not None:
+                    records[recording.record] = record
+                    recordings.append(recording)
+        self._checked = checked
+        index = TapeIndex(recordings, self._masks, self._library.used_calls(cell))
+        remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
+        return ServedRecords(index, records, remark)
+
+    def _choose_masks(self, rules: Any) -> None:
+        rules = rules if isinstance(rules, list) else []
+        if rules != self._rules:
+            self._rules, self._masks = rules, TapeMasks(msgspec.convert(rules, list[Rule]))
+            self._recordings.clear()
+
+    def _read(self, record: Record) -> Recording | None:
+        """Return what a record whose hash was checked holds."""
+        name = str(record.get("hash"))
+        if name not in self._recordings:
+            self._recordings[name] = Recording.read(record, self._masks)
+        return self._recordings[name]
