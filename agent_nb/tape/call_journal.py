@@ -27,24 +27,21 @@ from .spending import Prices
 
 
 class CallJournal:
-    """Writes the run of one live exchange, while it goes on, into `log` and a journal.
+    """Writes the run of one live exchange, while it goes on, into `log` and a journal."""
 
-    `secrets`: values by name, apart from those that the request carries.
-    """
-
-    def __init__(
-        self, request: Request, headers: Mapping[str, str], secrets: Mapping[str, str]
-    ) -> None:
-        self._request = request
-        self._secrets = {**secrets, **find_secrets(request, headers)}
+    def __init__(self, request: Request, headers: Mapping[str, str]) -> None:
+        self._request, self._headers = request, headers
         self.log = EventLog()
         self._reader: AnswerReader | None = None
         self._journal: Journal | None = None
         self._reads = False  # a part of the answer was read
 
-    def open(self, open_journal: Callable[[str], Journal]) -> None:
-        """Begin the log, and its journal by the id of the run, before anything is received."""
-        redaction = _UncutHome(self._secrets)
+    def open(self, secrets: Mapping[str, str], open_journal: Callable[[str], Journal]) -> None:
+        """Begin the log, and its journal by the id of the run, before anything is received.
+
+        `secrets`: values by name, apart from those that the request carries.
+        """
+        redaction = _UncutHome({**secrets, **find_secrets(self._request, self._headers)})
         decoder = make_decoder(self._request.path)
         if decoder is not None:
             self._reader = AnswerReader(decoder, redaction)

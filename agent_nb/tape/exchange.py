@@ -32,6 +32,9 @@ _LAST = ("message_stop", "response.completed", "response.incomplete", "response.
 
 _of_google = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
 
+# half a character comes from an escape alone, since the text was decoded
+_may_be_half = re.compile(r"\\u[dD][89a-fA-F]").search
+
 BodyKind = Literal["none", "json", "stream", "text", "digest"]
 
 
@@ -139,7 +142,8 @@ def _refuse_constant(name: str) -> Any:
 
 def _read_json(text: str) -> Any:
     value = json.loads(text, parse_constant=_refuse_constant)
-    json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a character cannot be saved
+    if _may_be_half(text):
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a character cannot be saved
     return value
 
 

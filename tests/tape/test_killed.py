@@ -227,8 +227,8 @@ def make_journal(body, data, size, *, complete=True):
 
     request = Request(provider="openai", path="/chat/completions", body=Body("json", body))
     headers = {"authorization": f"Bearer {KEY}"}
-    journal = CallJournal(request, headers, {})
-    journal.open(open_journal)
+    journal = CallJournal(request, headers)
+    journal.open({}, open_journal)
     for start in range(0, len(data), size):
         journal.receive(200, {}, data[start : start + size])
     if complete:
@@ -259,8 +259,8 @@ def test_no_key_or_home_folder_is_in_a_journal_and_the_folder_comes_back(
 
 def test_a_call_that_no_decoder_reads_has_a_log_with_an_end_and_no_journal():
     request = Request(provider="openai", path="/embeddings", body=Body("json", {"input": "hi"}))
-    journal = CallJournal(request, {}, {})
-    journal.open(lambda run: pytest.fail("a journal is opened"))
+    journal = CallJournal(request, {})
+    journal.open({}, lambda run: pytest.fail("a journal is opened"))
     journal.receive(200, {}, b'{"data": []}')
     journal.end(Exchange(request=request, response=Response(body=Body("json", {"data": []}))))
     assert journal.log[-1].status == "ok"

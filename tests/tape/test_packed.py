@@ -157,6 +157,13 @@ def test_a_stream_of_google_has_ended_with_its_reason():
     assert [body.ended for body in bodies] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"), [(r"\ud83d", "text"), (r"\uDE00!", "text"), (r"\ud83d\ude00", "json")]
+)
+def test_half_a_character_is_no_json(text, kind):
+    assert Body.read(f'{{"a": "{text}"}}'.encode()).kind == kind
+
+
 def test_padding_is_served_empty():
     made = exchange("/chat/completions", {}, sse(*chat_chunks(["a", "b", "c", "d", "e"])))
     assert {c["data"].get("obfuscation") for c in made.response.body.value if "data" in c} == {

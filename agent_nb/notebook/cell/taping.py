@@ -156,11 +156,10 @@ class NotebookTape:
         """Return what becomes of a request."""
         with self._lock:
             slot = self._find_slot()
-            mode, secrets = self._choose_mode(slot.execution.cell), collect_secrets()
+            mode = self._choose_mode(slot.execution.cell)
             if mode == "live" or (mode == "auto" and slot.served.is_empty):
-                return self._go_live(slot, request, headers, secrets)
-            asked = Exchange(request=request, response=Response())
-            redacted = redact_exchange(asked, secrets, headers).request
+                return self._go_live(slot, request, headers)
+            redacted = self._redact(Exchange(request=request, response=Response()), headers).request
             errors = mode == "replay"
             answer = slot.served.index.find(
                 redacted, slot.execution.cell.id, slot.used, errors=errors
@@ -176,19 +175,13 @@ class NotebookTape:
             slot.misses.append(why)
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
-            return self._go_live(slot, request, headers, secrets)
+            return self._go_live(slot, request, headers)
 
     def _choose_mode(self, cell: Cell) -> str:
         return rerun_mode(str(self._session.defaults().get("rerun", "")), cell)
 
-    def _go_live(
-        self,
-        slot: CellCalls,
-        request: Request,
-        headers: Mapping[str, str],
-        secrets: Mapping[str, str],
-    ) -> Live:
-        journal = CallJournal(request, headers, secrets)
+    def _go_live(self, slot: CellCalls, request: Request, headers: Mapping[str, str]) -> Live:
+        journal = CallJournal(request, headers)
         slot.open += 1
         return Live(
             finish=partial(self._finish, slot, journal),
@@ -209,7 +202,7 @@ class NotebookTape:
                 warn=self._session.warn,
             )
 
-        journal.open(open_journal)
+        journal.open(collect_secrets(), open_journal)
         slot.journals.append(journal)
         slot.line.note_change()
 
