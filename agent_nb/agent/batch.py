@@ -91,14 +91,10 @@ class _CallOutput:
 
     def take(self, now: float, *, whole: bool) -> tuple[str, float | None, str]:
         """Return the text, fraction and message to log; an unfinished line only if `whole`."""
-        text = "".join(
-            [
-                *self.text,
-                *(stream.console.open(whole=whole) for stream in (self._stdout, self._other)),
-            ]
-        )
-        fraction, message = self.fraction, self.message
-        for status_fraction, status in (self._stdout.take_status(), self._other.take_status()):
+        text, fraction, message = "".join(self.text), self.fraction, self.message
+        for stream in (self._stdout, self._other):
+            text += stream.console.open(whole=whole)
+            status_fraction, status = stream.take_status()
             fraction = status_fraction if fraction is None else fraction
             message = message or status
         self.text, self.fraction, self.message, self.logged_at = [], None, "", now
@@ -143,19 +139,12 @@ class Batch:
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
-        for name in ("args", "extra"):
+        for name in ("args", "extra", "reason"):  # a user may have written the reason
             if fields.get(name) is not None:
                 fields[name] = self._redaction.value(clean_value(fields[name]))
-        if fields.get("reason"):  # a user may have written it
-            fields["reason"] = self._redaction.value(clean_value(fields["reason"]))
-        self._log.append(
-            events.Approval(
-                call_id=call_id,
-                origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
-                **self._locate_call(call_id),
-                **fields,
-            )
-        )
+        origin = "user" if fields.get("by") in ("click", "stdin") else "runtime"
+        fields |= {"origin": origin, **self._locate_call(call_id)}
+        self._log.append(events.Approval(call_id=call_id, **fields))
 
     def started(self, call_id: str) -> None:
         """Log that a tool began."""
@@ -195,11 +184,8 @@ class Batch:
             [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
         )
         text = msgspec.json.encode((index, clean)).decode()
-        fields = {"origin": "tool", **self._locate_call(call_id)}
         # a name of its own keeps a view from joining this delta with the one before
-        self._log.append(
-            events.Delta(block=call_id, of="picture", name=str(self._shown), text=text, **fields)
-        )
+        self._log_delta(call_id, "picture", text, name=str(self._shown))
 
     def relay(self, call_id: str, event: Any) -> None:
         """Log an event of a sub-agent below the call and count its usage."""
@@ -227,15 +213,7 @@ class Batch:
                 outcome = msgspec.structs.replace(outcome, content=content)
         self.ended[call_id] = outcome
         if self._order[self._logged] != call_id:
-            self._log.append(
-                events.Delta(
-                    block=call_id,
-                    of="result",
-                    text=outcome.status,
-                    origin="tool",
-                    **self._locate_call(call_id),
-                )
-            )
+            self._log_delta(call_id, "result", outcome.status)
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:
             self._log_result(self._order[self._logged])
             self._logged += 1
@@ -279,6 +257,10 @@ class Batch:
             self._log_progress(call_id, text=text[start : start + LARGEST])
         if fraction is not None or message:
             self._log_progress(call_id, fraction=fraction, message=message)
+
+    def _log_delta(self, call_id: str, of: str, text: str, name: str = "") -> None:
+        fields = {"name": name, "origin": "tool", **self._locate_call(call_id)}
+        self._log.append(events.Delta(block=call_id, of=of, text=text, **fields))
 
     def _log_progress(self, call_id: str, **fields: Any) -> None:
         self._log.append(

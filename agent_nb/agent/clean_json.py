@@ -21,6 +21,7 @@ def clean_value(value: Any) -> Any:
 
 
 def _clean_nested(value: Any, depth: int) -> Any:
+    """Return the clean form of a value that may be nested `depth` levels deeper."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict | list | tuple) and not depth:

@@ -115,6 +115,7 @@ class _Writer:
         self._call_ids.append(event.call_id)
 
     def add_result(self, event: events.Result) -> None:
+        """Add a result. Text dialects write its JSON value themselves, and what was printed."""
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
         content = vision.write_captions(content_text(event.content), event.attachments)
         printed = read_printed(event)
@@ -161,6 +162,7 @@ class _Writer:
         return text_message("assistant", "\n\n".join(self._write_step()))
 
     def _write_step(self) -> Iterator[str]:
+        """Yield a step in a text dialect, block by block; its calls stand together at the last."""
         calls = [b for b in self._step if isinstance(b, CallBlock)]
         for block in self._step:
             if isinstance(block, ThoughtBlock):
@@ -171,6 +173,11 @@ class _Writer:
                 yield self._dialect.assistant("", calls, "")
 
     def _make_result_messages(self) -> Iterator[Message]:
+        """Yield the results as a text dialect writes them, or as native messages.
+
+        A native provider takes results of known calls only, in call order: errors that belong to
+        no call become text of the user.
+        """
         if not self._dialect.native:
             message = self._dialect.results(self._results)
             yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._list_pictures()))

@@ -73,7 +73,7 @@ def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
 
 
 class Meter:
-    """Counts what a run uses; `failures` are tool failures in a row."""
+    """Counts what a run uses: `turns`, `tool_calls`, `failures` (of tools, in a row), `total`."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -81,14 +81,6 @@ class Meter:
         self.tool_calls = 0
         self.failures = 0
         self.total = Counts()
-
-    def count_turns(self, turns: int) -> None:
-        """Count model turns."""
-        self.turns += turns
-
-    def count_calls(self, calls: int) -> None:
-        """Count tool calls that run."""
-        self.tool_calls += calls
 
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
@@ -122,24 +114,17 @@ class Meter:
         `tokens`, `turns`, `cost`: what the turn in progress adds.
         """
         limits, total = self.limits, self.total
+        failures = _count_noun(limits.failures, "tool failure")
         table = (  # limit, used amount, words
             (limits.turns, self.turns + turns, _count_noun(limits.turns, "turn")),
-            (
-                limits.failures,
-                self.failures,
-                f"{_count_noun(limits.failures, 'tool failure')} in a row",
-            ),
+            (limits.failures, self.failures, f"{failures} in a row"),
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
-        return next(
-            (
-                f"{Interrupt.AT_LIMIT}{description}"
-                for limit, used, description in table
-                if limit and used >= limit
-            ),
-            "",
-        )
+        for limit, used, description in table:
+            if limit and used >= limit:
+                return f"{Interrupt.AT_LIMIT}{description}"
+        return ""
 
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: unlimited)."""
@@ -168,25 +153,16 @@ class Meter:
 
         The model is then asked to finish.
         """
-        limits, used = self.limits, self.total.input + self.total.output
-        table = (  # limit, used amount, threshold, words
-            (limits.turns, self.turns, limits.turns - 1, _count_noun(limits.turns, "turn")),
-            (limits.tokens, used, 0.9 * limits.tokens, f"{limits.tokens:,} tokens"),
-            (
-                limits.cost,
-                self.total.cost or 0.0,
-                0.9 * (limits.cost or 0),
-                format_dollars(limits.cost or 0),
-            ),
+        turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
+        table = (  # limit, used amount, amount after which one turn is left, words
+            (turns, self.turns, turns - 1, _count_noun(turns, "turn")),
+            (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
+            (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),
         )
-        return next(
-            (
-                description
-                for limit, amount, threshold, description in table
-                if limit and amount >= threshold
-            ),
-            "",
-        )
+        for limit, used, threshold, description in table:
+            if limit and used >= threshold:
+                return description
+        return ""
 
 
 def _count_noun(number: int, noun: str) -> str:

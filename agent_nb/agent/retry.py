@@ -18,7 +18,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models import Failures, Limiter
+from ..models import Failures
 from .request import Prompt
 from .run_spec import Plan
 
@@ -39,10 +39,6 @@ class Retry(msgspec.Struct, frozen=True):
     message: str
     raw: str = ""
     counted: bool = True
-
-    async def sleep(self) -> None:
-        """Sleep for `wait` seconds."""
-        await Limiter.wait_before_retry(self.wait)
 
 
 def choose_retry(

@@ -19,15 +19,7 @@ from typing import Any
 import msgspec
 
 from ..events import Error, Event, Result, User
-from ..models import (
-    Block,
-    FittedPicture,
-    ImageBlock,
-    Message,
-    Model,
-    ResultBlock,
-    TextBlock,
-)
+from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlock, TextBlock
 from ..wire import Shown, describe_picture, size_words
 
 NEWEST = 20  # pictures of a request
@@ -145,12 +137,12 @@ def replace_with_words(
 def write_blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the attachments of a message as blocks: a picture, or the words in its place."""
     blocks: list[Block] = []
-    for a in attachments:
-        kind, data = a.get("media_type"), a.get("data")
+    for attachment in attachments:
+        kind, data = attachment.get("media_type"), attachment.get("data")
         if data and isinstance(data, str) and isinstance(kind, str):  # a record may say anything
             blocks.append(ImageBlock(kind, data))
-        elif a.get(WORDS):
-            blocks.append(TextBlock(f"{a[WORDS]}\n"))
+        elif attachment.get(WORDS):
+            blocks.append(TextBlock(f"{attachment[WORDS]}\n"))
     return tuple(blocks)
 
 

@@ -144,6 +144,7 @@ class Attached(Followed):
         self._on_state("ended")
 
     async def _events(self) -> AsyncGenerator[Event, None]:
+        """Connect, and yield each event as it is logged; before the first, report the log."""
         async with connect(self.where) as client:
             if not self.where.run:
                 self.log.run = await find_newest_run(client, self.where.server)

@@ -76,6 +76,7 @@ class RemoteControl:
             sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
 
     async def _post(self, what: str, body: dict[str, Any]) -> None:
+        """Send a request about the followed run, or the newest one. Raises UsageError."""
         server = self._where.server
         async with connect(self._where) as client:
             try:

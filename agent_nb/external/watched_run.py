@@ -101,7 +101,7 @@ class Watch(Followed):
         return self._imported.losses.counts()
 
     def _report(self, log: EventLog) -> None:
-        self._on_run(log)  # not bound earlier, because `each_run` may replace it
+        self._on_run(log)  # looked up late, because `each_run` may replace it
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.
@@ -152,6 +152,7 @@ class Watch(Followed):
             raise self.fault
 
     async def _drive(self) -> None:
+        """Read the source to its end and close the runs; a fault is kept for the waiting code."""
         fault = ""
         try:
             await self._read()

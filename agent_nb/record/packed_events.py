@@ -86,7 +86,7 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         and _spells_out(event.raw_args, event.args)
     )
     packed = {
-        k: packer.pack_pictures(v)
+        k: [packer.pack_picture(picture) for picture in v]
         if k == PICTURES and isinstance(event, User | Result)
         else packer.pack(v)
         for k, v in fields.items()

@@ -191,11 +191,9 @@ def events_of(
     return complete_log(in_written_order(unpacked))
 
 
-def log_of(
-    record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None
-) -> EventLog:
+def log_of(record: Any) -> EventLog:
     """Return the log of a record; see `events_of`."""
-    return EventLog.of_events(events_of(record, payloads, home=home))
+    return EventLog.of_events(events_of(record))
 
 
 def _choose_home(path: str | None) -> str:

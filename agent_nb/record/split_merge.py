@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..wire import as_dict, as_list
 from .agent_cells import agent_cell, source_hash
 from .ipynb import Cell, cell_id, source_of
 from .record import Record
@@ -62,11 +63,6 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     # runs that lose their id to another cell are kept under an id that no cell has
     homeless = {i: f"{i}{HOMELESS}" for i in runs if i in moved and i not in moved.values()}
     return homeless | {old: new for new, old in moved.items()}
-
-
-def _parse_agent_cell(cell: Cell) -> tuple[str, str] | None:
-    """Return the option line and the body of an agent cell, None for another cell."""
-    return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
 
 
 def _made_any(listed: Sequence[Record], text: str | None) -> bool:
@@ -132,11 +128,12 @@ def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[st
     """Yield (id, text, ids of the other code cells before the next agent cell)."""
     cell, body, below = "", "", list[str]()
     for item in cells:
-        parts = _parse_agent_cell(item)
-        if parts is not None:
+        if item.get("cell_type") != "code":
+            continue
+        if (parts := agent_cell(source_of(item))) is not None:
             yield cell, body, below
             cell, body, below = cell_id(item), parts[1].replace("\r\n", "\n").strip(), []
-        elif item.get("cell_type") == "code" and cell_id(item):
+        elif cell_id(item):
             below.append(cell_id(item))
     yield cell, body, below
 
@@ -153,11 +150,6 @@ def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequenc
 
 def _read_prompt(listed: Sequence[Record]) -> str:
     """Return the prompt of the newest run, "" if it is unknown."""
-    events = listed[0].get("events")
-    prompts = (
-        (e.get("content") for e in events if isinstance(e, dict) and e.get("type") == "user")
-        if isinstance(events, list)
-        else iter(())
-    )
-    first = next(prompts, "")
+    events = map(as_dict, as_list(listed[0].get("events")))
+    first = next((e.get("content") for e in events if e.get("type") == "user"), "")
     return first.strip() if isinstance(first, str) else ""

@@ -155,7 +155,10 @@ class OutputType:
 
     def _describe_faults(self, document: Any, faults: list[Any]) -> str:
         """Return the message for the model: a line for each fault, at most `MOST_FAULTS`."""
-        lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
+        explained = (explain_fault(document, fault) for fault in faults)
+        # a fault without a path begins with the colon after it
+        named = (f"the answer{text}" if text.startswith(":") else text for text in explained)
+        lines = list(dict.fromkeys(f"- {text}" for text in named))
         unlisted = len(lines) - MOST_FAULTS
         listed = [*lines[:MOST_FAULTS], *([f"- … and {unlisted} more"] if unlisted > 0 else [])]
         return f"The answer is not a valid {self.name}:\n" + "\n".join(listed)
@@ -167,6 +170,7 @@ def type_name(kind: Any) -> str:
 
 
 def _write_type(kind: Any) -> str:
+    """Return a type as Python source would write it, without modules: `list[Row] | None`."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind is type(None):
         return "None"
@@ -281,9 +285,7 @@ def _make_generator() -> Any:
             array = super().set_schema(schema)
             return {k: v for k, v in array.items() if k != "uniqueItems"}  # duplicates are merged
 
-        def frozenset_schema(self, schema: Any) -> Any:
-            array = super().frozenset_schema(schema)
-            return {k: v for k, v in array.items() if k != "uniqueItems"}
+        frozenset_schema = set_schema  # as in pydantic, both are arrays
 
     return Generator
 
@@ -335,9 +337,3 @@ def _read_json(text: str) -> Any:
         except ValueError:
             continue
     raise NotJson(f"The answer is not JSON. It begins with {cut_end(bare, 80)!r}.")
-
-
-def _fault_line(document: Any, fault: Any) -> str:
-    """Return one fault of pydantic with its path, or with "the answer" if it has no path."""
-    line = explain_fault(document, fault)
-    return line if not line.startswith(":") else f"the answer{line}"

@@ -51,10 +51,10 @@ class FinishedPlayer:
     async def run(self) -> None:
         """Play to the end."""
         if self._recorded_events is not None:
-            fresh_state = await self._finish()
-            self._checked = fresh_state.compare(
-                _find_recorded_payload(self._recorded_events, fresh_state.kind), fresh_state.payload
-            )
+            fresh = await self._finish()
+            states = (e for e in self._recorded_events if isinstance(e, State) and not e.span)
+            recorded = next((e.payload for e in states if e.kind == fresh.kind), None)
+            self._checked = fresh.compare(recorded, fresh.payload)
         await self._player.run()
 
     def cancel(self, why: Cancelled) -> None:
@@ -68,9 +68,3 @@ class FinishedPlayer:
         played = self._player.played
         checks = [each for each in (played.checked, self._checked) if each is not None]
         return msgspec.structs.replace(played, checked=combine_checks(checks))
-
-
-def _find_recorded_payload(recorded_events: Sequence[Event], kind: str) -> Any:
-    """Return the recorded payload of a kind, None if there is none."""
-    states = (e for e in recorded_events if isinstance(e, State) and e.kind == kind and not e.span)
-    return next((event.payload for event in states), None)

@@ -28,14 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agent import (
-    Configuration,
-    OutputType,
-    Played,
-    Player,
-    RunRequest,
-    Stream,
-)
+from ...agent import Configuration, OutputType, Played, Player, RunRequest, Stream
 from ...errors import AgentStopped
 from ...events import Event, EventLog
 from ...record import InnerRecords, Record
@@ -232,25 +225,20 @@ class MapStream(Stream):
             self.results.close()
 
     def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
-        """Add the results of the rows in a log; `stored`: also of those in the store."""
+        """Add the results of the rows in a log; `stored`: also of those in the store alone."""
         for index, result in read_recorded_results(log, self._job.rows):
             self.results.put(index, result)
         if stored:
-            self._put_stored()
+            rows = self._job.rows
+            index_of = {row.key: n for n, row in enumerate(rows) if not self.results[n].run}
+            for each in self._stored([rows[n] for n in index_of.values()]):
+                self.results.put(index_of[each.row.key], each.result)
 
     @property
     def played(self) -> Played:
         """The outcome so far of a recorded map that is played."""
         driver = self._driver
         return driver.played if isinstance(driver, MapPlayer | FinishedPlayer) else super().played
-
-    def _put_stored(self) -> None:
-        """Add the results of a large map's rows, which are in the store and not in the record."""
-        index_by_key = {
-            row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run
-        }
-        for each in self._stored([self._job.rows[n] for n in index_by_key.values()]):
-            self.results.put(index_by_key[each.row.key], each.result)
 
     async def _wait(self) -> Any:
         __tracebackhide__ = True

@@ -48,10 +48,7 @@ def read_file_state(path: Path) -> FileState | None:
         status = os.lstat(path)
     except FileNotFoundError:
         return None
-    return FileState(
-        (status.st_dev, status.st_ino),
-        (status.st_size, status.st_mtime_ns),
-    )
+    return FileState((status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns))
 
 
 def link_path(path: Path, state: FileState) -> Path:

@@ -83,20 +83,17 @@ def prepare_map_player(
         turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
-        row_records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
-        rows_turns = [
-            _row_turns(row_records[row.key], turns) for row in rows if row.key in row_records
-        ]
+        records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
+        rows_turns = (_row_turns(records[row.key], turns) for row in rows if row.key in records)
         rerun = [each for each in rows_turns if each.calls_to_rerun(agent.tools)]
+        # made before the map is played, so that a faulty policy is reported at once
         make = [
             make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
             for each in rerun
         ]
-        return lambda scope: (
-            MapPlayer(whole(scope), [each(CancelScope()) for each in make])
-            if make
-            else whole(scope)
-        )
+        if not make:
+            return whole
+        return lambda scope: MapPlayer(whole(scope), [each(CancelScope()) for each in make])
 
     return play
 
