@@ -267,7 +267,7 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
 
 
 def _start_fields(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
-    """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
+    """Return the fields of `run_start`: the shared fields, the run's inputs and their hash."""
     settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
     settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
     return {**shared, "settings": settings}

@@ -1,6 +1,7 @@
 """Replace lone surrogates in JSON values.
 
-Why: UTF-8 cannot encode one, half of a character: such a text can be neither saved nor sent.
+Why: a lone surrogate is half of a character. UTF-8 cannot encode it, so a text that holds one can
+be neither saved nor sent.
 """
 
 from __future__ import annotations

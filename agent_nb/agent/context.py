@@ -8,7 +8,7 @@ Rules
 - An `@name` of a recorded prompt means what its `Mention` says; without one it is plain text.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
 - A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
-  of a run; `context_check` compares those of the variables that the run used.
+  of a run; `context_check` compares the looks of the variables that the run used.
 - The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 
@@ -89,7 +89,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `text`: the `@name` as written, "" for an attached file. `name`: the variable's name, the file's
     path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source. The
-    field names are those of the record.
+    record uses these field names.
     """
 
     text: str

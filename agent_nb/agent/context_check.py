@@ -55,7 +55,7 @@ class Changes(msgspec.Struct, frozen=True):
         compare: Callable[[Sequence[Mention], Collection[str]], Sequence[str]] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> Changes:
-        """Return how the variables in `namespace` differ from those of the recorded run.
+        """Return how the variables in `namespace` differ from the variables of the recorded run.
 
         `compare` returns how the files and cells of recorded mentions differ, in words; it takes
         the mentions, and the paths of files that the run wrote itself. `secrets`: what the words
@@ -98,7 +98,7 @@ class Changes(msgspec.Struct, frozen=True):
 def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
     """Return the words of a prompt that may name variables, in order.
 
-    These are all names in backticks and, with `plain`, the other words but for a few short ones.
+    All names in backticks count and, with `plain`, all other words except a few short ones.
     """
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):

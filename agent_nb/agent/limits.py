@@ -131,7 +131,7 @@ class Meter:
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def remaining(self) -> dict[str, float]:
-        """Return what is left of each limit that a sub-agent shares; unlimited ones are missing.
+        """Return by name what is left of each limit that a sub-agent shares, if it is limited.
 
         At least 1, or `LEAST_COST`, since 0 means unlimited.
         """

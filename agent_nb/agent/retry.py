@@ -31,7 +31,7 @@ ADVICE = 'If you name a second model, it goes on in such a case: -m a,b or Agent
 class Retry(msgspec.Struct, frozen=True):
     """Repeat the request after `wait` seconds; `counted`: the failed one was an attempt.
 
-    The other fields are those of the error event.
+    `code`, `message` and `raw` go into the error event.
     """
 
     wait: float

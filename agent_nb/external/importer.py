@@ -8,8 +8,8 @@ Rules
 - Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
   passed is `origin: user`.
 - Times are the stream's, and never go back. An event without a time gets the time of the event
-  before it. Until an event has a time, a live stream's events get their times of arrival, those of
-  any other stream 0 (unknown).
+  before it. Until an event has a time, the events of a live stream get their times of arrival, the
+  events of any other stream 0 (unknown).
 - A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
   run, open blocks are incomplete, each call gets a result, and an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in every record.

@@ -38,7 +38,7 @@ class Watch(Followed):
     """A run of another system that is followed, or several of one source; see `watch`.
 
     Iterate it for events (deltas included), await it for the Run. `live`: the source is being
-    written, so events without a time get that of their arrival. `fault`: why reading stopped.
+    written, so an event without a time gets the time of its arrival. `fault`: why reading stopped.
     """
 
     def __init__(

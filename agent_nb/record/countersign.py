@@ -8,8 +8,8 @@ check the signature.
 
 Rules
 - A signature covers the record's hash, the cell's source and what the signer was shown.
-- The older first form does not cover what was shown, because it did not list calls of rows and
-  sub-agents: it counts only for records without such calls.
+- The older first form does not cover what was shown, because calls of rows and
+  sub-agents were not listed then: it counts only for records without them.
 - Anyone can write into a notebook: only a valid signature by a signer counts.
 - A person's newer signature for the same source replaces the older one.
 """

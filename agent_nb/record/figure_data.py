@@ -52,7 +52,7 @@ class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
     """One artist (a line, an axis, a legend …), or a row of bars.
 
     `name` and `label` identify it for people. `each` is the word for one of a row ("bar"). `hash`
-    is that of numbers and styles that are left out.
+    covers the numbers and styles that are left out.
     """
 
     name: str

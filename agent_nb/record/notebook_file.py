@@ -88,9 +88,9 @@ class NotebookRuns:
         return any(as_dict(record).get("tape") for record in (*stored, *published))
 
     def list_all(self) -> list[CellRecord]:
-        """Return all records in the order of the cells, then those of deleted cells.
+        """Return all records in the order of the cells, then the records of deleted cells.
 
-        The records of one cell come oldest first; equal ones count once.
+        The records of one cell come oldest first; equal records count once.
         """
         nb = with_ids(self._nb)
         by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(nb)}
@@ -221,8 +221,8 @@ class NotebookRuns:
     def drop_unbegun(self, executed: Collection[str], since: float) -> None:
         """Remove stale runs that Python code in a cell began.
 
-        A run is stale if its cell was `executed` and began no such run after `since` (epoch
-        seconds).
+        A run is stale if its cell was `executed`, and Python code in the cell began no run after
+        `since` (epoch seconds).
         """
         if not as_dict(self._ours):
             return
@@ -239,7 +239,7 @@ class NotebookRuns:
         self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
-        """Remove the `dropped` runs; give their cells back the `known` ones that are kept."""
+        """Remove the `dropped` runs; their cells get back `known` runs, as far as runs are kept."""
         if not dropped or not as_dict(self._ours):
             return
         runs, named = stored_runs(self._ours), self.used_calls().list_ids()

@@ -161,7 +161,7 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
-        """Return the whole record, with those of its payloads that are known.
+        """Return the whole record, with the known payloads that it needs.
 
         A payload inside the record takes precedence over one `beside` it.
         """

@@ -44,7 +44,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
     conversation, fresh: where the run belongs.
     execution: the id of the execution of the cell that began the run.
-    ordinal: the number of a run that Python code began, among those of its execution, from 1.
+    ordinal: from 1, the number of the run among the runs that Python code began in its execution.
     call: the tool call that began the run, as `run/call`.
     tape: 1 if the run is a model call of other code.
     row: the key of the row of a map that the run answers.
@@ -153,8 +153,8 @@ def record_hash(record: Record) -> str:
 def hash_and_text(record: Record) -> tuple[str, str]:
     """Return the content hash of a record and the canonical text that is hashed.
 
-    The scheme is that of the record's own hash, else the newest. Both are "" if the record is not
-    JSON.
+    The record's own hash decides the scheme; a record without a hash gets the newest scheme. Both
+    results are "" if the record is not JSON.
     """
     stated = record.get("hash")
     scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT

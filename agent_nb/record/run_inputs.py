@@ -84,7 +84,7 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
-        """Return lines that describe how the inputs `names` differ from those of a recorded run."""
+        """Return lines on how the inputs `names` differ from the inputs of a recorded run."""
         start, user = RunStart.first_in(recorded), User.first_in(recorded)
         return [line for name in names for line in _DESCRIBE[name](self, start, user)]
 

@@ -2,8 +2,8 @@
 
     alice namespaces="record@jupyter-agent-nb" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA… alice@work
 
-Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a file, and
-`ssh-keygen -Y verify` reads the same one.
+Why OpenSSH's `allowed_signers` format: a team that signs its commits already has a file of it, and
+`ssh-keygen -Y verify` reads that file.
 
 Rules
 - A list in a notebook's folder or repository counts only if the user names it on a command line.

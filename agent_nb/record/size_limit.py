@@ -150,7 +150,7 @@ def _replace_by_mark(
 
 
 def _remove_events(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
-    """Remove whole events, in the order of `DROPPED` and the last ones first.
+    """Remove whole events, type after type in the order of `DROPPED`, the last events first.
 
     Stops when `excess` bytes are removed; yields a `Cut` for each type.
     """

@@ -1,6 +1,6 @@
 """Ed25519 signatures in the format of `ssh-keygen -Y sign`, and the keys that make and check them.
 
-Why this format: people have such keys and know how to keep, share and revoke them, and OpenSSH can
+Why this format: people have SSH keys and know how to keep, share and revoke them, and OpenSSH can
 check a signature without our code.
 
 Rules

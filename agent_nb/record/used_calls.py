@@ -3,7 +3,7 @@
     metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
 
 Why: an execution sends only requests that have changed; older records, also of other cells, answer
-the rest. Without these lists such records would be dropped for their age.
+the rest. Without these lists, records that are still needed would be dropped for their age.
 
 Rules
 - The output below a cell has the list of its execution (`RunNumbers.TAPE`); saving collects it.
@@ -53,7 +53,7 @@ class UsedCalls(dict[str, list[list[str]]]):
 
     @classmethod
     def merge(cls, *sources: Mapping[str, Sequence[Sequence[str]]]) -> UsedCalls:
-        """Return the lists that are kept: the newest of each source, then their second ones …"""
+        """Return the lists that are kept: the newest of each source, then the second newest …"""
         merged = cls()
         for cell in dict.fromkeys(chain.from_iterable(sources)):
             kept: list[list[str]] = []

@@ -119,7 +119,7 @@ def _interpreter_folders(home: str, program: str) -> Mapping[str, list[int | str
 
 
 def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece]:
-    """Yield the folders in a text: first those of packages, then those in `known`, longest first.
+    """Yield the folders in a text: first folders of packages, then those in `known`, longest first.
 
     `known`: path -> roles (see `Folders.roles`). The name that follows the temporary folder
     is yielded too, as it may be made up.

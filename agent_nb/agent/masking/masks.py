@@ -12,8 +12,8 @@ Rules
   them must be equal.
 - Two pieces may differ if both are times near their own run, the same folder of their own run,
   made-up names of temporary files, or alike durations where these are tolerated (`Measures`).
-- `Verdict.masked` lists, once each, the differences that did not count, those of the first step
-  (colours, blanks, overwritten text, …) included.
+- `Verdict.masked` lists, once each, the differences that did not count, including what the
+  first step masks (colours, blanks, overwritten text, …).
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class Answer(msgspec.Struct, frozen=True):
 class OutputType:
     """One type of answers: the Python type `kind`, its `name` and its JSON `schema`.
 
-    `wrapped`: the schema is not that of an object, and is sent inside one. The constructor raises
-    UsageError if `kind` cannot be the type of an answer.
+    `wrapped`: the schema does not describe an object, and is sent as a member of one. The
+    constructor raises UsageError if `kind` cannot be the type of an answer.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -314,7 +314,7 @@ def _title_to_description(item: Any) -> Any:
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definition that its root refers to in place of that `$ref`.
 
-    Pydantic writes the root of a recursive type as such a `$ref`. If the definitions only refer to
+    Pydantic writes the root of a recursive type as a `$ref`. If the definitions only refer to
     each other, the `$ref` stays.
     """
     followed: set[str] = set()  # definitions that refer to each other would loop for ever

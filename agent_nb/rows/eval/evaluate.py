@@ -3,7 +3,7 @@
 Why repeats: a model answers the same row differently, and one answer hides that.
 
 Rules
-- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped as any map.
+- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped like a map.
 - Errors in the options of the scoring are reported before the first request.
 - Nothing but the choice of a `sample` by `seed` is random: the same answers give the same figures.
 """

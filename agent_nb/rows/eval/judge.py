@@ -1,6 +1,6 @@
 """An agent as judge: it reads prompt, answer and expected answer, and gives a score and a reason.
 
-Why a map: judgements are then recorded, replayed, limited and counted in cost as any rows are.
+Why a map: judgements are then recorded, replayed, limited and paid for like other rows.
 
 Rules
 - Its own instructions (`system`) say what counts. A judge with an output type of its own keeps it;
@@ -39,7 +39,7 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 class JudgeScore:
     """Scores by a judge. `expected`: the column with the expected answer, None without one.
 
-    `options`: those of the judge's map. `map_options`: its store, view and record (`start_map`).
+    `options`: the options of the judge's map. `map_options`: its store, view and record.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Records the scores of an evaluation with its map, and compares them with those of a replay.
+"""Records the scores of an evaluation with its map, and compares them with the scores of a replay.
 
 Why: a replay takes the answers from the record and scores them anew. Without recorded scores, a
 changed score function or expected value would change the figures unnoticed.

@@ -1,6 +1,6 @@
 """Drives a map: asks its rows, several at a time, and writes the log of the map.
 
-Why in the place of `agent.loop`: cards, journal, hub, record and Stop treat a map as any run; only
+Why in the place of `agent.loop`: cards, journal, hub, record and Stop treat a map like a run; only
 the events between `run_start` and `end` differ.
 
 Rules

@@ -77,7 +77,7 @@ def enter_store(connection: Connection, name: str, owner: str, now: float) -> No
 
 
 def count_transaction(connection: Connection, name: str, number: int) -> bool:
-    """Count a transaction after `number` earlier ones; return False if the file lacks those."""
+    """Count a transaction; return False if the file does not hold the `number` earlier ones."""
     update = "UPDATE claims SET attempts = attempts + 1 WHERE key = ? AND attempts = ?"
     return connection.execute(update, (STORE + name, number)).rowcount == 1
 

@@ -167,7 +167,7 @@ def _foreign_log(path: Path) -> tuple[str, str] | None:
 
 
 def is_logged(path: Path) -> bool:
-    """Return whether a file with a write-ahead log beside it is in the format of such logs."""
+    """Return whether a file has a write-ahead log beside it, and the format that uses one."""
     if not os.path.exists(f"{path}-wal"):
         return False
     with path.open("rb") as file:

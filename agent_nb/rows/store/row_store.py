@@ -242,7 +242,7 @@ class RowStore:
         return not busy and not len(self)
 
     def __len__(self) -> int:
-        """Return the number of stored rows, those of other maps in the file included."""
+        """Return the number of rows in the file, of all its maps."""
         with self._file.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
 

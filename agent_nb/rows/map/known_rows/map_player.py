@@ -1,7 +1,7 @@
 """Plays the record of a map, after the rows whose tools touch the kernel.
 
-Why: the events of a map do not include those of its rows. A row that set a variable must set it
-again, as the replay of any run does; the other rows are only read.
+Why: the events of a map do not include the events of its rows. A row that set a variable must set
+it again, as the replay of any run does; the other rows are only read.
 
 Rules
 - Rows are played in the order of the data. A row is trusted as the record of its map is.

@@ -118,7 +118,7 @@ class StoreRowQueue(RowQueue):
                     self._deliver(row, *usable[row.key])
 
     async def next_row(self) -> Row | None:
-        """Return the next row, claimed; wait while another kernel asks the last ones."""
+        """Return the next row, claimed; wait while another kernel asks the last rows."""
         if not (self._ready or self._more_may_come):
             return None
         waiter: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
