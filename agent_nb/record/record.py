@@ -44,7 +44,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
     conversation, fresh: where the run belongs.
     execution: the id of the execution of the cell that began the run.
-    ordinal: from 1, the number of the run among the runs that Python code began in its execution.
+    ordinal: the number of a run that Python code began, among those of its execution, from 1.
     call: the tool call that began the run, as `run/call`.
     tape: 1 if the run is a model call of other code.
     row: the key of the row of a map that the run answers.
