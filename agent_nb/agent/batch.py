@@ -226,19 +226,17 @@ class Batch:
     def _log_result(self, call_id: str) -> None:
         """Log the result of a call that has ended, with what it printed."""
         outcome, output = self.ended[call_id], self._outputs.get(call_id)
-        printed = (output.printed.text if output is not None else "") or self._redaction.value(
-            replace_surrogates(outcome.printed)
-        )
+        redact = self._redaction.value
+        printed = output.printed.text if output is not None else ""
+        printed = printed or redact(replace_surrogates(outcome.printed))
         self._log.append(
             events.Result(
                 call_id=call_id,
                 name=self._calls[call_id].name,
                 status=outcome.status,
                 duration=round(outcome.duration, 3),
-                content=self._redaction.value(clean_value(outcome.content)),
-                display=self._redaction.value(clean_value(outcome.display))
-                if outcome.display
-                else None,
+                content=redact(clean_value(outcome.content)),
+                display=redact(clean_value(outcome.display)) if outcome.display else None,
                 attachments=self._choose_attachments(call_id, outcome),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",

@@ -97,17 +97,12 @@ class _Writer:
         # A native provider needs thoughts back in their original place, so that a text can continue
         # only the last block. In a text dialect, thoughts inside a text move in front of it.
         if relation == "go_on" and self._dialect.native:
-            blocks, text = (
-                (blocks[:-1], blocks[-1].text + text)
-                if isinstance(blocks[-1], TextBlock)
-                else (blocks, text)
-            )
+            if isinstance(last := blocks[-1], TextBlock):
+                blocks, text = blocks[:-1], last.text + text
         else:
             before = "".join(b.text for b in blocks if isinstance(b, TextBlock))
-            blocks, text = (
-                [b for b in blocks if not isinstance(b, TextBlock)],
-                before + text if relation == "go_on" else text,
-            )
+            blocks = [b for b in blocks if not isinstance(b, TextBlock)]
+            text = before + text if relation == "go_on" else text
         self._step[self._text_start :] = [*blocks, TextBlock(text)]
 
     def add_call(self, event: events.Call) -> None:
@@ -207,6 +202,7 @@ class _Writer:
         """
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == message.role and message.role in ("user", "assistant"):
+            # two texts would run into each other
             glue = (TextBlock("\n\n"),) if last.text and message.text else ()
             self.messages[-1] = Message(message.role, (*last.blocks, *glue, *message.blocks))
         else:

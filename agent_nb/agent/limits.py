@@ -56,12 +56,8 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
-    return Limits(**{k: _zero_unlimited(v) for k, v in numbers.items()})
-
-
-def _zero_unlimited(value: Any) -> Any:
-    """Return a limit, with 0 in place of None and infinity: all three mean unlimited."""
-    return 0 if value is None or value == math.inf else value
+    # None and infinity become 0: all three mean unlimited
+    return Limits(**{k: 0 if v is None or v == math.inf else v for k, v in numbers.items()})
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
@@ -92,7 +88,7 @@ class Meter:
 
     def recount(self, log: Iterable[Event]) -> None:
         """Count what the events of a resumed run have used."""
-        continued = 0
+        continued = 0  # requests beyond the first of their turn, which `event.turn` does not count
         for event in log:
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
                 requests = (event.data or {}).get("continued")
@@ -142,11 +138,8 @@ class Meter:
             ("tokens", limits.tokens, total.input + total.output),
             ("cost", limits.cost, total.cost or 0.0),
         )
-        return {
-            name: max(limit - used, 1 if name != "cost" else LEAST_COST)
-            for name, limit, used in table
-            if limit
-        }
+        least = {"cost": LEAST_COST}
+        return {n: max(limit - used, least.get(n, 1)) for n, limit, used in table if limit}
 
     def near_limit(self) -> str:
         """Return the limit that allows only one more turn, in words; "" if none does.

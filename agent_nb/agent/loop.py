@@ -136,11 +136,9 @@ class Loop:
             else:
                 self._log_start(name)
             for note in self._plan.notes:
-                self._log.append(
-                    events.State(kind="conversation", payload={"note": note})
-                    if isinstance(note, str)
-                    else note
-                )
+                if isinstance(note, str):
+                    note = events.State(kind="conversation", payload={"note": note})  # noqa: PLW2901
+                self._log.append(note)
             for warning in self._plan.warnings:
                 self._log.append(events.Error(code="policy", message=warning))
 
@@ -277,7 +275,7 @@ class Loop:
         """
         last = self._meter.near_limit() if self._meter.turns else ""
         request = self._prompt.request(last=bool(last))
-        self._log_all(self._prompt.take_notes())
+        self._log_all(self._prompt.vision.take_notes())
         sent = estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
         if reason := bill.reached_limit(events.Counts(input=sent)):

@@ -150,11 +150,9 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if tool.agent is not None:
             return any(cls.shares_variables(each, hosted=hosted) for each in tool.agent.tools)
-        return (
-            cls.must_rerun(tool)
-            if hosted
-            else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
-        )
+        if hosted:
+            return cls.must_rerun(tool)
+        return tool.effect == "reads" or bool(find_used_variables(tool.invoke))
 
     def reruns(self, tool: Tool) -> bool:
         """Return whether a replay of this record, by its rules, must call the tool again."""
@@ -262,11 +260,9 @@ class ReplayApprover(Approver):
         extra = {"warning": warning, "question": exact}
         report.approval(context.call_id, stage="requested", args=args, extra=extra)
         answer = await self.ask(question) if self.ask is not None else None
-        decision = (
-            Decision(False, reason=RecordedTurns.NOT_TRUSTED)
-            if answer is None
-            else self.check_edited(tool, answer)
-        )
+        decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
+        if answer is not None:
+            decision = self.check_edited(tool, answer)
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
         self.report_decision(report, context.call_id, args, decision)

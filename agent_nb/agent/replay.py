@@ -137,11 +137,7 @@ class Player:
                 fresh = await self._rerun(event, self._runner)
                 self._drift = self._drift or self._find_drift(event, fresh)
                 if self._drift is not None and self._turns.live:
-                    self._resume = (
-                        self._resume_from_prompt(self._drift)
-                        if event.span
-                        else self._resume_after(event, fresh, self._drift)
-                    )
+                    self._resume = self._make_resume(event, fresh, self._drift)
                     return
 
     async def _rerun(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
@@ -213,8 +209,9 @@ class Player:
             current = _result_text(outcome.status, content)
             if recorded == current:
                 difference = difference or _describe_types(result.content, content)
-            tool = self._tool_of(call_id)
-            undeclared = tool if tool is not None and tool.effect == "none" else None
+            reads: list[str] = []  # variables that made an undeclared function run again
+            if (tool := self._tool_of(call_id)) is not None and tool.effect == "none":
+                reads = sorted(find_used_variables(tool.invoke))
             return Drift(
                 seq=result.seq,
                 call_id=call_id,
@@ -222,7 +219,7 @@ class Player:
                 how=difference,
                 recorded=recorded,
                 fresh=current,
-                reads=sorted(find_used_variables(undeclared.invoke)) if undeclared else [],
+                reads=reads,
             )
         return None
 
@@ -276,15 +273,15 @@ class Player:
             return None
         return self._turns.tool_of(call, self._runner.toolset)
 
-    def _resume_from_prompt(self, drift: Drift) -> Resume:
-        """Return what the loop needs to start over, since a sub-agent's run cannot be resumed."""
-        prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
-        return Resume(
-            events=self._turns.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
-        )
+    def _make_resume(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
+        """Return what the loop needs to continue, with recorded outcomes where none are fresh.
 
-    def _resume_after(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
-        """Return what the loop needs to continue, with recorded outcomes where none are fresh."""
+        The run of a sub-agent cannot be resumed: after its drift, the loop starts at the prompt.
+        """
+        if batch.span:
+            prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
+            events = self._turns.events[: prompt + 1]
+            return Resume(events=events, calls=(), outcomes={}, updates={}, drift=drift)
         outcomes = {
             c: fresh.outcomes.get(c) or _recorded_outcome(self._results.get(c)) for c in batch.calls
         }

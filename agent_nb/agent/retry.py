@@ -51,7 +51,7 @@ def choose_retry(
     """
     if fault.code == "no_tools" and prompt.dialect.native:
         return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)
-    if fault.code == "no_images" and prompt.omit_pictures(f"{fault} {fault.raw}"):
+    if fault.code == "no_images" and prompt.vision.omit(f"{fault} {fault.raw}"):
         message = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", message, fault.raw)
     if fault.code == "no_schema" and prompt.output_ways.disable_schema():

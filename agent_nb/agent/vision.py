@@ -126,12 +126,12 @@ def replace_with_words(
     attachments: Sequence[Mapping[str, Any]], why: str
 ) -> tuple[dict[str, Any], ...]:
     """Return attachments with words in place of their pictures; `why` they are not sent."""
-    return tuple(
-        {**a, "data": "", WORDS: describe_picture(picture_name(n, a), a, why)}
-        if a.get("data")
-        else dict(a)
-        for n, a in Shown.number_all(attachments)
-    )
+    replaced = [dict(attachment) for attachment in attachments]
+    for (number, attachment), new in zip(Shown.number_all(attachments), replaced, strict=True):
+        if attachment.get("data"):
+            text = describe_picture(picture_name(number, attachment), attachment, why)
+            new |= {"data": "", WORDS: text}
+    return tuple(replaced)
 
 
 def write_blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
@@ -177,7 +177,7 @@ def _find_caption(number: int, content: str) -> str:
 
 def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
-    pictures_left = most
+    pictures_left = most  # below 0 once there are more pictures
     newest_first: list[Message] = []
     for message in reversed(messages):
         blocks: list[Block] = []

@@ -7,7 +7,7 @@ another process, `watched_run` a run of another system, which `importer` turns i
 
 Order: follow, followed, importer, tokens
 < connect
-< http_stream, remote_control, remote_run
+< http_stream, remote_run
 < attached_run, sources
 < watched_run
 """

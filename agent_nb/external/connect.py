@@ -110,7 +110,8 @@ def split_address(url: str) -> SplitResult | None:
     """Return the parts of an http address, None if `url` is not one."""
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+        # `port` raises ValueError for an invalid port; None, the default of the scheme, is fine
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:  # an invalid IPv6 address or port
         return None
     return parts if good else None

@@ -92,6 +92,7 @@ class Home:
         if len(path) >= _SHORTEST_HOME:
             # a path without backslashes has one form, and the mark ~
             self._hidden = {doubled: self.SIGN + "\\", path: self.SIGN + "~"}
+            # only whole names match: `/home/ann` is not in `/home/anna`
             longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
             self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])")
 
@@ -213,12 +214,8 @@ class Payloads(dict[str, Any]):
         pending = Payloads.find_keys(packed)
         while pending:
             keys |= pending
-            pending = {
-                key
-                for known_key in pending
-                if known_key in payloads
-                for key in Payloads.find_keys(payloads[known_key])
-            } - keys
+            known = [payloads[key] for key in pending if key in payloads]
+            pending = Payloads.find_keys(known) - keys
         return keys
 
 

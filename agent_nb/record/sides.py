@@ -42,6 +42,7 @@ class SideBySide(msgspec.Struct, frozen=True):
             return [(self.CHANGED, *self.show_difference())]
         matcher = SequenceMatcher(None, before, after, autojunk=False)
         for group in matcher.get_grouped_opcodes(AROUND):
+            # an opcode: its kind, from and to in `before`, from and to in `after`
             first, last = group[0], group[-1]
             rows += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
             for kind, a, b, c, d in group:

@@ -68,11 +68,9 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return the lists of cells that are present or have runs, with the ids of `runs` alone."""
         known = {str(record["id"]) for listed in runs.values() for record in listed}
         cells = {*present, *runs}
-        left = {
-            cell: [[name for name in ids if name in known] for ids in lists]
-            for cell, lists in self.items()
-            if cell in cells
-        }
+        left = {cell: lists for cell, lists in self.items() if cell in cells}
+        for cell, lists in left.items():
+            left[cell] = [[name for name in ids if name in known] for ids in lists]
         return UsedCalls.merge(left)
 
     def newest(self, cell: str) -> Sequence[str]:

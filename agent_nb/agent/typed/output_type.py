@@ -245,11 +245,8 @@ def _find_text(kind: Any) -> str:
 def _no_schema_message(name: str, error: Exception) -> str:
     """Return the message for a type that pydantic refuses, with the first line of its error."""
     reason = str(error).partition("\n")[0].rstrip(".")[:200]
-    hint = (
-        " For the rows of a table give list[Row] and read run.output_frame()."
-        if name in ("DataFrame", "Series")
-        else ""
-    )
+    hint = " For the rows of a table give list[Row] and read run.output_frame()."
+    hint = hint if name in ("DataFrame", "Series") else ""
     return f"The type {name} has no JSON schema ({reason}).{hint} The type of an answer is {_SUPPORTED}."
 
 

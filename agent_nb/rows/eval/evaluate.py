@@ -190,9 +190,7 @@ def candidates_of(
             row=rows.values(row.position),
             prompt=row.prompt,
             pictures=partial(pictures, row),
-            value=result.answer
-            if output is None or result.status != "ok"
-            else typed_output(result, output),
+            value=result.answer if output is None else typed_output(result, output),
         )
         for row, result in zip(asked_rows, results, strict=True)
     ]

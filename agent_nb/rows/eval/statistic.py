@@ -63,11 +63,9 @@ def summarize_rows(
     figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}{_describe_repeats(repeats, is_share and bounded)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
-    interval = (
-        wilson_interval(int(sum(scores)), len(scores), level)
-        if is_share
-        else mean_interval(scores, level)
-    )
+    interval = mean_interval(scores, level)
+    if is_share:
+        interval = wilson_interval(int(sum(scores)), len(scores), level)
     if interval is not None and bounded:
         interval = interval.within(0, 1)
     no_spread = "all rows have the same score"

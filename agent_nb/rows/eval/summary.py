@@ -331,7 +331,10 @@ def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
 def _cut_table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
-    """Return a table of the first of `rows`, with a note on how many it leaves out."""
+    """Return a table of the first of `rows`, with a note on how many it leaves out.
+
+    `figures`: the indexes of the columns with numbers.
+    """
     remainder = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
     note = remainder if rows > len(cells) else ""
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))

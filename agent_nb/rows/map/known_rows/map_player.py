@@ -37,15 +37,25 @@ PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
-    """Plays the `rows` that touch the kernel, then the `whole` map."""
+    """Plays the `rows` that touch the kernel, then the `whole` map.
 
-    def __init__(self, whole: Player, rows: Sequence[Player]) -> None:
-        self._whole = whole
-        self._rows = rows
+    `check`: what a test checks before anything is played (None: nothing).
+    """
+
+    def __init__(
+        self,
+        whole: Player | MapPlayer,
+        rows: Sequence[Player] = (),
+        check: Callable[[], Awaitable[Checked]] | None = None,
+    ) -> None:
+        self._whole, self._rows, self._check = whole, rows, check
+        self._checked: list[Checked] = []
         self._stopped = False
 
     async def run(self) -> None:
         """Play to the end; see `Player.run`."""
+        if self._check is not None:
+            self._checked.append(await self._check())
         for row in self._rows:
             if not self._stopped:
                 await row.run()
@@ -63,6 +73,7 @@ class MapPlayer:
         of_map, rows = self._whole.played, [row.played for row in self._rows]
         drifts = [each.drift for each in (of_map, *rows) if each.drift is not None]
         checks = [each.checked for each in (of_map, *rows) if each.checked is not None]
+        checks += self._checked
         return msgspec.structs.replace(
             of_map, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
         )

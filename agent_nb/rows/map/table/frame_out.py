@@ -62,12 +62,10 @@ def frame_out(
     """
     ordered, positions = _in_order(results, len(rows))
     if why:
-        ordered = [
-            msgspec.structs.replace(each, error=f"not asked: {why}")
-            if each.status == "pending"
-            else each
-            for each in ordered
-        ]
+        error = f"not asked: {why}"
+        for n, each in enumerate(ordered):
+            if each.status == "pending":
+                ordered[n] = msgspec.structs.replace(each, error=error)
     repeats = None if len(ordered) == len(rows) else positions
     return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
 
