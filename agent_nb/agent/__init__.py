@@ -1,5 +1,7 @@
 """An agent and its runs: the loop, turns, batches of calls, replay.
 
+Why one room: a live run and its replay write the same events, by the same rules for calls.
+
 Read `loop` first: one run from its prompt to its end. `agent` prepares it (the public
 `Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls,
 `recorded_turns` and `replay` play a recorded run. Other rooms start runs, follow them (`registry`),

@@ -230,6 +230,7 @@ def _make_runner(
     redaction: Redaction,
     host: Host | None = None,
 ) -> ToolRunner:
+    """Return the runner of the agent's tools; they work with `host`, else with the agent's."""
     from ..tools import ToolRunner
 
     return ToolRunner(
@@ -251,26 +252,22 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
             "sampling": agent.settings,
             "approve": agent.approve,
             "limits": msgspec.to_builtins(agent.limits),
+            "source": agent.choice.source,
+            "asked": agent.choice.identity,
         }
     )
-    settings |= {
-        "source": value(agent.choice.source),
-        "asked": value(agent.choice.identity),
-    }
     tools = agent.tools.chosen
     settings |= {"asked_tools": list(tools)} if tools != agent.tools.names else {}
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
     digests = digest_dependencies(agent.tools, Reader(folder=agent.folder))
-    settings |= {
-        "place": value(describe_place(agent.folder)),
-        **({"behind": digests} if digests else {}),
-    }
+    settings["place"] = value(describe_place(agent.folder))
+    settings |= {"behind": digests} if digests else {}
     names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**names, "tools": agent.tools.names, "settings": settings}
 
 
 def _start_fields(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
-    """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
+    """Return the fields of `run_start`: the shared fields, the run's inputs and their hash."""
     settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
     settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
     return {**shared, "settings": settings}

@@ -50,6 +50,7 @@ def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Pic
 
 
 def _clean_picture(attachment: Any, hide: Hide | None) -> Picture:
+    """Return one attachment: a mapping with a picture, or any source that `image_block` takes."""
     from ..wire import Shown
     from .images import image_block
 

@@ -91,14 +91,10 @@ class _CallOutput:
 
     def take(self, now: float, *, whole: bool) -> tuple[str, float | None, str]:
         """Return the text, fraction and message to log; an unfinished line only if `whole`."""
-        text = "".join(
-            [
-                *self.text,
-                *(stream.console.open(whole=whole) for stream in (self._stdout, self._other)),
-            ]
-        )
-        fraction, message = self.fraction, self.message
-        for status_fraction, status in (self._stdout.take_status(), self._other.take_status()):
+        text, fraction, message = "".join(self.text), self.fraction, self.message
+        for stream in (self._stdout, self._other):
+            text += stream.console.open(whole=whole)
+            status_fraction, status = stream.take_status()
             fraction = status_fraction if fraction is None else fraction
             message = message or status
         self.text, self.fraction, self.message, self.logged_at = [], None, "", now
@@ -143,19 +139,12 @@ class Batch:
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
-        for name in ("args", "extra"):
+        for name in ("args", "extra", "reason"):  # a user may have written the reason
             if fields.get(name) is not None:
                 fields[name] = self._redaction.value(clean_value(fields[name]))
-        if fields.get("reason"):  # a user may have written it
-            fields["reason"] = self._redaction.value(clean_value(fields["reason"]))
-        self._log.append(
-            events.Approval(
-                call_id=call_id,
-                origin="user" if fields.get("by") in ("click", "stdin") else "runtime",
-                **self._locate_call(call_id),
-                **fields,
-            )
-        )
+        origin = "user" if fields.get("by") in ("click", "stdin") else "runtime"
+        fields |= {"origin": origin, **self._locate_call(call_id)}
+        self._log.append(events.Approval(call_id=call_id, **fields))
 
     def started(self, call_id: str) -> None:
         """Log that a tool began."""
@@ -195,11 +184,8 @@ class Batch:
             [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
         )
         text = msgspec.json.encode((index, clean)).decode()
-        fields = {"origin": "tool", **self._locate_call(call_id)}
         # a name of its own keeps a view from joining this delta with the one before
-        self._log.append(
-            events.Delta(block=call_id, of="picture", name=str(self._shown), text=text, **fields)
-        )
+        self._log_delta(call_id, "picture", text, name=str(self._shown))
 
     def relay(self, call_id: str, event: Any) -> None:
         """Log an event of a sub-agent below the call and count its usage."""
@@ -227,15 +213,7 @@ class Batch:
                 outcome = msgspec.structs.replace(outcome, content=content)
         self.ended[call_id] = outcome
         if self._order[self._logged] != call_id:
-            self._log.append(
-                events.Delta(
-                    block=call_id,
-                    of="result",
-                    text=outcome.status,
-                    origin="tool",
-                    **self._locate_call(call_id),
-                )
-            )
+            self._log_delta(call_id, "result", outcome.status)
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:
             self._log_result(self._order[self._logged])
             self._logged += 1
@@ -248,19 +226,17 @@ class Batch:
     def _log_result(self, call_id: str) -> None:
         """Log the result of a call that has ended, with what it printed."""
         outcome, output = self.ended[call_id], self._outputs.get(call_id)
-        printed = (output.printed.text if output is not None else "") or self._redaction.value(
-            replace_surrogates(outcome.printed)
-        )
+        redact = self._redaction.value
+        printed = output.printed.text if output is not None else ""
+        printed = printed or redact(replace_surrogates(outcome.printed))
         self._log.append(
             events.Result(
                 call_id=call_id,
                 name=self._calls[call_id].name,
                 status=outcome.status,
                 duration=round(outcome.duration, 3),
-                content=self._redaction.value(clean_value(outcome.content)),
-                display=self._redaction.value(clean_value(outcome.display))
-                if outcome.display
-                else None,
+                content=redact(clean_value(outcome.content)),
+                display=redact(clean_value(outcome.display)) if outcome.display else None,
                 attachments=self._choose_attachments(call_id, outcome),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",
@@ -279,6 +255,10 @@ class Batch:
             self._log_progress(call_id, text=text[start : start + LARGEST])
         if fraction is not None or message:
             self._log_progress(call_id, fraction=fraction, message=message)
+
+    def _log_delta(self, call_id: str, of: str, text: str, name: str = "") -> None:
+        fields = {"name": name, "origin": "tool", **self._locate_call(call_id)}
+        self._log.append(events.Delta(block=call_id, of=of, text=text, **fields))
 
     def _log_progress(self, call_id: str, **fields: Any) -> None:
         self._log.append(

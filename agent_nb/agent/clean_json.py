@@ -1,6 +1,7 @@
 """Replace lone surrogates in JSON values.
 
-Why: UTF-8 cannot encode one, half of a character: such a text can be neither saved nor sent.
+Why: a lone surrogate is half of a character. UTF-8 cannot encode it, so a text that holds one can
+be neither saved nor sent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def clean_value(value: Any) -> Any:
 
 
 def _clean_nested(value: Any, depth: int) -> Any:
+    """Return the clean form of a value that may be nested `depth` levels deeper."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict | list | tuple) and not depth:

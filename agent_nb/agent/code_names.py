@@ -56,7 +56,7 @@ class CodeNames:
 
     @property
     def enclosing(self) -> tuple[_Scope, ...]:
-        """The scopes whose names a function sees that is defined here: not those of classes."""
+        """The scopes whose names a function defined here can see: all but those of classes."""
         return tuple(scope for scope in self._scopes if not scope.is_class)
 
     @contextmanager
@@ -235,8 +235,8 @@ def _list_defaults(arguments: ast.arguments) -> list[ast.expr]:
 def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield nodes and those inside them, without the scopes of functions, classes, comprehensions.
 
-    What is evaluated outside such a scope belongs to it: defaults, decorators and bases, and the
-    targets of `:=` in a comprehension.
+    Some parts of a function, class or comprehension belong to the scope around it: defaults,
+    decorators and bases, and the targets of `:=`.
     """
     unvisited = deque(nodes)
     while unvisited:

@@ -3,6 +3,8 @@
 Two strategies: `window` leaves out the oldest runs and says so; `summary` first has the model
 summarise them for the system message. Within one run, the oldest tool results are cut first.
 
+Why the oldest: a prompt is mostly about what came just before it.
+
 Rule: a mark shows the model where something was left out or cut; the log keeps everything.
 """
 
@@ -96,6 +98,7 @@ def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Eve
 
 
 def _shorten(event: Event) -> Event:
+    """Return a result without its pictures and with the beginning of its text only."""
     if not isinstance(event, events.Result):
         return event
     if event.attachments:

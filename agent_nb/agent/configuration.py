@@ -184,7 +184,7 @@ class Configuration(Unpicklable):
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
-        """Return the digests of the run's inputs, by which `Match.find` finds its record."""
+        """Return the digests of the inputs of a run, by which `Match.find` finds its record."""
         return self.given(prompt, attachments=attachments, history=history).digests
 
     def within(

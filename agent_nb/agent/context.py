@@ -8,7 +8,7 @@ Rules
 - An `@name` of a recorded prompt means what its `Mention` says; without one it is plain text.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
 - A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
-  of a run; `context_check` compares those of the variables that the run used.
+  of a run; `context_check` compares the looks of the variables that the run used.
 - The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 
@@ -60,6 +60,7 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _list_changes(was: Look, now: Look) -> Iterator[str]:
+    """Yield the differences of two looks in words, the most telling ones first."""
     if was.kind != now.kind:
         yield f"{was.kind} → {now.kind}"
     if was.shape != now.shape:
@@ -88,7 +89,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `text`: the `@name` as written, "" for an attached file. `name`: the variable's name, the file's
     path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source. The
-    field names are those of the record.
+    record uses these field names.
     """
 
     text: str
@@ -99,16 +100,12 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def read_all(cls, run: Sequence[Event]) -> list[Mention]:
         """Return the mentions of a record; malformed ones are left out."""
-        event = find_context(run)
-        payload = event.payload if event is not None else None
-        listed = payload.get("mentions") if isinstance(payload, Mapping) else None
-        return list(cls._convert_all(listed[:MENTIONS])) if isinstance(listed, list | tuple) else []
-
-    @classmethod
-    def _convert_all(cls, listed: Sequence[Any]) -> Iterator[Mention]:
-        for value in listed:
+        listed = read_payload(run).get("mentions")
+        mentions: list[Mention] = []
+        for value in listed[:MENTIONS] if isinstance(listed, list | tuple) else ():
             with suppress(msgspec.ValidationError, RecursionError):
-                yield msgspec.convert(value, cls)
+                mentions.append(msgspec.convert(value, cls))
+        return mentions
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +187,12 @@ def _count_left_out(count: int) -> str:
 def find_context(run: Sequence[Event]) -> State | None:
     """Return the event that records the context of a run, None if there is none."""
     return next((e for e in run if isinstance(e, State) and e.kind == KIND and not e.span), None)
+
+
+def read_payload(run: Sequence[Event]) -> Mapping[str, Any]:
+    """Return the payload of that event, {} without one; a record may hold any values in it."""
+    event = find_context(run)
+    return event.payload if event is not None and isinstance(event.payload, Mapping) else {}
 
 
 def replace_context(run: Sequence[Event], event: State | None) -> list[Event]:

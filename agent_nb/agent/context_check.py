@@ -17,23 +17,18 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ..events import Event, User
 from ..models import collect_secrets
-from ..tools import (
-    Toolset,
-    describe_variable,
-    find_used_variables,
-    one_line,
-    text_entries,
-)
+from ..tools import Toolset, describe_variable, find_used_variables, one_line, text_entries
 from ..wire import redact_text
 from .code_names import CodeNames
-from .context import Look, Mention, find_context
+from .context import Look, Mention, read_payload
 from .recorded_turns import RecordedTurns
 
 LONGEST = 100  # characters of a change in words
@@ -60,7 +55,7 @@ class Changes(msgspec.Struct, frozen=True):
         compare: Callable[[Sequence[Mention], Collection[str]], Sequence[str]] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> Changes:
-        """Return how the variables in `namespace` differ from those of the recorded run.
+        """Return how the variables in `namespace` differ from the variables of the recorded run.
 
         `compare` returns how the files and cells of recorded mentions differ, in words; it takes
         the mentions, and the paths of files that the run wrote itself. `secrets`: what the words
@@ -103,7 +98,7 @@ class Changes(msgspec.Struct, frozen=True):
 def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
     """Return the words of a prompt that may name variables, in order.
 
-    These are all names in backticks and, with `plain`, the other words but for a few short ones.
+    All names in backticks count and, with `plain`, all other words except a few short ones.
     """
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
@@ -139,7 +134,8 @@ def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any
             before = set(names.read)
             names.code(code)
             for name in [n for n in names.read if n not in before]:
-                names.uses(_function_reads(variables.get(name)))
+                if type(function := variables.get(name)) is types.FunctionType:
+                    names.uses(find_used_variables(function))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
         elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.must_rerun(tool):
@@ -159,26 +155,11 @@ def _list_first(changes: Sequence[str]) -> str:
     return ", ".join([*changes[:MOST_LISTED], *([f"{unlisted} more"] if unlisted > 0 else [])])
 
 
-def _function_reads(value: Any) -> Iterator[str]:
-    if type(value) is types.FunctionType:
-        yield from find_used_variables(value)
-
-
 def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
     """Return the looks that a record names."""
-    event = find_context(run)
-    payload = event.payload if event is not None else None
-    variables = payload.get("variables") if isinstance(payload, Mapping) else None
-    pairs = (
-        ((n, _convert_look(v)) for n, v in variables.items())
-        if isinstance(variables, Mapping)
-        else ()
-    )
-    return {name: look for name, look in pairs if look is not None}
-
-
-def _convert_look(value: Any) -> Look | None:
-    try:
-        return msgspec.convert(value, Look)
-    except (msgspec.ValidationError, RecursionError):
-        return None
+    variables = read_payload(run).get("variables")
+    looks: dict[str, Look] = {}
+    for name, value in variables.items() if isinstance(variables, Mapping) else ():
+        with suppress(msgspec.ValidationError, RecursionError):
+            looks[name] = msgspec.convert(value, Look)
+    return looks

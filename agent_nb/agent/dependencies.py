@@ -23,6 +23,7 @@ import msgspec
 
 from ..events import Event, RunStart
 from ..record import digest_value
+from ..wire import as_dict
 from .masking.clock import read_time_zone
 from .masking.folders import describe_folders
 
@@ -82,7 +83,7 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
     """Return whether an earlier version wrote the record, so that its rules for code apply."""
-    return "python" not in _as_mapping(RunStart.first_in(log).settings.get("place"))
+    return "python" not in as_dict(RunStart.first_in(log).settings.get("place"))
 
 
 def is_built_in(tool: Tool) -> bool:
@@ -92,12 +93,11 @@ def is_built_in(tool: Tool) -> bool:
 
 
 def _digest_tool(tool: Tool, reader: Reader) -> dict[str, str]:
+    """Return the digests of a tool's schema and code; {} for a tool of this package."""
     if is_built_in(tool):
         return {}
-    code = reader.code(tool)
-    schema = _digest_schema(
-        tool, _without_defaults(tool.spec.parameters) if code else tool.spec.parameters
-    )
+    code, parameters = reader.code(tool), tool.spec.parameters
+    schema = _digest_schema(tool, _without_defaults(parameters) if code else parameters)
     return {"schema": schema, **code}
 
 
@@ -106,6 +106,7 @@ def _digest_schema(tool: Tool, parameters: Any) -> str:
 
 
 def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
+    """Return the digests of a sub-agent: of its own values, and of what its runs depend on."""
     inputs: Mapping[str, str] = agent.inputs(".")
     dependencies = digest_dependencies(agent.tools, reader, depth)
     return {
@@ -115,7 +116,9 @@ def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
 
 
 def _without_defaults(schema: Any) -> Any:
+    """Return a JSON schema without the default values in it."""
     if isinstance(schema, Mapping):
+        # a member `default` that is an object may be the schema of a field with that name
         return {
             k: _without_defaults(v)
             for k, v in schema.items()
@@ -124,28 +127,21 @@ def _without_defaults(schema: Any) -> Any:
     return [_without_defaults(v) for v in schema] if isinstance(schema, list | tuple) else schema
 
 
-def find_changed(recorded: Any, now: Digests, below: str = "") -> Iterator[tuple[str, str, str]]:
+def find_changed(recorded: Any, now: Any, below: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
     The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
     """
-    old, new = _as_mapping(recorded), _as_mapping(now)
+    old, new = as_dict(recorded), as_dict(now)
     for kind in ("tools", "agents"):
-        before, after = _as_mapping(old.get(kind)), _as_mapping(new.get(kind))
+        before, after = as_dict(old.get(kind)), as_dict(new.get(kind))
         for name in sorted(before.keys() & after.keys()):
-            old_parts, new_parts = _as_mapping(before[name]), _as_mapping(after[name])
+            old_parts, new_parts = as_dict(before[name]), as_dict(after[name])
             yield from (
                 (name, part, below)
                 for part in (*TOOL_PARTS, *AGENT_PARTS)
                 if part in old_parts and old_parts[part] != new_parts.get(part)
             )
             if kind == "agents":
-                yield from find_changed(
-                    old_parts.get("behind"),
-                    new_parts.get("behind", {}),
-                    f"{below}/{name}".strip("/"),
-                )
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+                inside = f"{below}/{name}".strip("/")
+                yield from find_changed(old_parts.get("behind"), new_parts.get("behind"), inside)

@@ -97,17 +97,12 @@ class _Writer:
         # A native provider needs thoughts back in their original place, so that a text can continue
         # only the last block. In a text dialect, thoughts inside a text move in front of it.
         if relation == "go_on" and self._dialect.native:
-            blocks, text = (
-                (blocks[:-1], blocks[-1].text + text)
-                if isinstance(blocks[-1], TextBlock)
-                else (blocks, text)
-            )
+            if isinstance(last := blocks[-1], TextBlock):
+                blocks, text = blocks[:-1], last.text + text
         else:
             before = "".join(b.text for b in blocks if isinstance(b, TextBlock))
-            blocks, text = (
-                [b for b in blocks if not isinstance(b, TextBlock)],
-                before + text if relation == "go_on" else text,
-            )
+            blocks = [b for b in blocks if not isinstance(b, TextBlock)]
+            text = before + text if relation == "go_on" else text
         self._step[self._text_start :] = [*blocks, TextBlock(text)]
 
     def add_call(self, event: events.Call) -> None:
@@ -115,6 +110,7 @@ class _Writer:
         self._call_ids.append(event.call_id)
 
     def add_result(self, event: events.Result) -> None:
+        """Add a result. Text dialects write its JSON value themselves, and what was printed."""
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
         content = vision.write_captions(content_text(event.content), event.attachments)
         printed = read_printed(event)
@@ -161,6 +157,7 @@ class _Writer:
         return text_message("assistant", "\n\n".join(self._write_step()))
 
     def _write_step(self) -> Iterator[str]:
+        """Yield a step in a text dialect, block by block; its calls stand together at the last."""
         calls = [b for b in self._step if isinstance(b, CallBlock)]
         for block in self._step:
             if isinstance(block, ThoughtBlock):
@@ -171,6 +168,11 @@ class _Writer:
                 yield self._dialect.assistant("", calls, "")
 
     def _make_result_messages(self) -> Iterator[Message]:
+        """Yield the results as a text dialect writes them, or as native messages.
+
+        A native provider takes results of known calls only, in call order: errors that belong to
+        no call become text of the user.
+        """
         if not self._dialect.native:
             message = self._dialect.results(self._results)
             yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._list_pictures()))
@@ -200,6 +202,7 @@ class _Writer:
         """
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == message.role and message.role in ("user", "assistant"):
+            # two texts would run into each other
             glue = (TextBlock("\n\n"),) if last.text and message.text else ()
             self.messages[-1] = Message(message.role, (*last.blocks, *glue, *message.blocks))
         else:

@@ -88,8 +88,5 @@ def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
 
 def _describe_source(source: Any) -> str:
     """Return how a message names the source: a path itself, else its type."""
-    return (
-        str(source)
-        if isinstance(source, str | Path)
-        else f"A value of type {type(source).__name__}"
-    )
+    is_path = isinstance(source, str | Path)
+    return str(source) if is_path else f"A value of type {type(source).__name__}"

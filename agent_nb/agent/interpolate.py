@@ -148,6 +148,7 @@ def _is_expression(expression: str) -> bool:
 
 
 def _compile_expression(expression: str) -> _Expression:
+    """Return the compiled expression. Raises UsageError if it is empty or not Python."""
     if not expression:
         raise UsageError(
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."

@@ -56,12 +56,8 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
-    return Limits(**{k: _zero_unlimited(v) for k, v in numbers.items()})
-
-
-def _zero_unlimited(value: Any) -> Any:
-    """Return a limit, with 0 in place of None and infinity: all three mean unlimited."""
-    return 0 if value is None or value == math.inf else value
+    # None and infinity become 0: all three mean unlimited
+    return Limits(**{k: 0 if v is None or v == math.inf else v for k, v in numbers.items()})
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
@@ -73,7 +69,7 @@ def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
 
 
 class Meter:
-    """Counts what a run uses; `failures` are tool failures in a row."""
+    """Counts what a run uses: `turns`, `tool_calls`, `failures` (of tools, in a row), `total`."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -81,14 +77,6 @@ class Meter:
         self.tool_calls = 0
         self.failures = 0
         self.total = Counts()
-
-    def count_turns(self, turns: int) -> None:
-        """Count model turns."""
-        self.turns += turns
-
-    def count_calls(self, calls: int) -> None:
-        """Count tool calls that run."""
-        self.tool_calls += calls
 
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
@@ -100,7 +88,7 @@ class Meter:
 
     def recount(self, log: Iterable[Event]) -> None:
         """Count what the events of a resumed run have used."""
-        continued = 0
+        continued = 0  # requests beyond the first of their turn, which `event.turn` does not count
         for event in log:
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
                 requests = (event.data or {}).get("continued")
@@ -122,31 +110,24 @@ class Meter:
         `tokens`, `turns`, `cost`: what the turn in progress adds.
         """
         limits, total = self.limits, self.total
+        failures = _count_noun(limits.failures, "tool failure")
         table = (  # limit, used amount, words
             (limits.turns, self.turns + turns, _count_noun(limits.turns, "turn")),
-            (
-                limits.failures,
-                self.failures,
-                f"{_count_noun(limits.failures, 'tool failure')} in a row",
-            ),
+            (limits.failures, self.failures, f"{failures} in a row"),
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
-        return next(
-            (
-                f"{Interrupt.AT_LIMIT}{description}"
-                for limit, used, description in table
-                if limit and used >= limit
-            ),
-            "",
-        )
+        for limit, used, description in table:
+            if limit and used >= limit:
+                return f"{Interrupt.AT_LIMIT}{description}"
+        return ""
 
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: unlimited)."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def remaining(self) -> dict[str, float]:
-        """Return what is left of each limit that a sub-agent shares; unlimited ones are missing.
+        """Return by name what is left of each limit that a sub-agent shares, if it is limited.
 
         At least 1, or `LEAST_COST`, since 0 means unlimited.
         """
@@ -157,36 +138,24 @@ class Meter:
             ("tokens", limits.tokens, total.input + total.output),
             ("cost", limits.cost, total.cost or 0.0),
         )
-        return {
-            name: max(limit - used, 1 if name != "cost" else LEAST_COST)
-            for name, limit, used in table
-            if limit
-        }
+        least = {"cost": LEAST_COST}
+        return {n: max(limit - used, least.get(n, 1)) for n, limit, used in table if limit}
 
     def near_limit(self) -> str:
         """Return the limit that allows only one more turn, in words; "" if none does.
 
         The model is then asked to finish.
         """
-        limits, used = self.limits, self.total.input + self.total.output
-        table = (  # limit, used amount, threshold, words
-            (limits.turns, self.turns, limits.turns - 1, _count_noun(limits.turns, "turn")),
-            (limits.tokens, used, 0.9 * limits.tokens, f"{limits.tokens:,} tokens"),
-            (
-                limits.cost,
-                self.total.cost or 0.0,
-                0.9 * (limits.cost or 0),
-                format_dollars(limits.cost or 0),
-            ),
+        turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
+        table = (  # limit, used amount, amount after which one turn is left, words
+            (turns, self.turns, turns - 1, _count_noun(turns, "turn")),
+            (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
+            (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),
         )
-        return next(
-            (
-                description
-                for limit, amount, threshold, description in table
-                if limit and amount >= threshold
-            ),
-            "",
-        )
+        for limit, used, threshold, description in table:
+            if limit and used >= threshold:
+                return description
+        return ""
 
 
 def _count_noun(number: int, noun: str) -> str:

@@ -16,8 +16,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import anyio
@@ -27,20 +28,14 @@ import msgspec
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import Event, EventLog, Interrupt
-from ..models import Failures, Request
+from ..models import Failures, Limiter, Request
 from ..wire import replace_surrogates
 from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
-from .readiness import (
-    add_late_tools,
-    log_loading,
-    refuse_unless_live,
-    request_slot,
-    resolve_model_name,
-)
+from .readiness import log_loading, log_status, refuse_unless_live, resolve_model_name
 from .request import Prompt, digest_request
 from .retry import FALLBACK, Retry, choose_retry
 from .run_spec import Plan
@@ -74,6 +69,7 @@ class Loop:
         resume: Resume | None = None,
     ) -> None:
         self._log = log
+        self._log_status = partial(log_status, log)
         self._user = user
         self._history = history
         self._scope = scope
@@ -131,18 +127,18 @@ class Loop:
         try:
             refuse_unless_live(self._plan.model)
             name = await resolve_model_name(self._plan)
-            self._use_plan(await add_late_tools(self._plan, self._log))
+            add_tools = self._plan.add_late_tools  # which starts MCP servers
+            # even the same plan: while its name was asked for, the model may have learned more
+            self._use_plan(self._plan if add_tools is None else await add_tools(self._log_status))
         finally:
             if self._resume is not None:
                 self._log_replayed(self._resume)
             else:
                 self._log_start(name)
             for note in self._plan.notes:
-                self._log.append(
-                    events.State(kind="conversation", payload={"note": note})
-                    if isinstance(note, str)
-                    else note
-                )
+                if isinstance(note, str):
+                    note = events.State(kind="conversation", payload={"note": note})  # noqa: PLW2901
+                self._log.append(note)
             for warning in self._plan.warnings:
                 self._log.append(events.Error(code="policy", message=warning))
 
@@ -187,7 +183,7 @@ class Loop:
             if message := self._meter.reached_limit():
                 raise Cancelled("limit", message)
             turn = await self._request_turn()
-            self._meter.count_turns(1 + turn.continued)
+            self._meter.turns += 1 + turn.continued
             if turn.broken:
                 self._calls.abandon(turn)
                 return "error", turn.finish
@@ -214,14 +210,16 @@ class Loop:
             self._meter.count_outcome(False)
 
     async def _note_left_out(self) -> None:
-        for event in await self._prompt.note_left_out(Bill(self._meter, self._plan)):
+        self._log_all(await self._prompt.note_left_out(Bill(self._meter, self._plan)))
+
+    def _log_all(self, listed: Iterable[Event]) -> None:
+        for event in listed:
             self._log.append(event)
 
     def _log_replayed(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
         context = self._plan.context.event(self._plan.redaction)
-        for event in resume.restamped(self._log.run, self._log.now(), context):
-            self._log.append(event)
+        self._log_all(resume.restamped(self._log.run, self._log.now(), context))
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)
         self._requests = resume.requests
@@ -259,7 +257,7 @@ class Loop:
                 self._log_error(retry.code, retry.message, raw=retry.raw, retryable=True)
             if retry.code in ("shortened", FALLBACK):  # the context may be smaller than before
                 await self._note_left_out()
-            await retry.sleep()
+            await Limiter.wait_before_retry(retry.wait)
 
     def _use_next_model(self, retry: Retry) -> None:
         """Continue with the next model of the plan. Raises ModelError if it cannot be used."""
@@ -277,18 +275,14 @@ class Loop:
         """
         last = self._meter.near_limit() if self._meter.turns else ""
         request = self._prompt.request(last=bool(last))
-        for note in self._prompt.take_notes():
-            self._log.append(note)
+        self._log_all(self._prompt.vision.take_notes())
         sent = estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
         if reason := bill.reached_limit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
         self._requests += 1
-        node: dict[str, Any] = {
-            "name": "llm",
-            "span": f"llm-{self._requests}",
-            "turn": turn.number,
-        }
+        span = f"llm-{self._requests}"
+        node: dict[str, Any] = {"name": "llm", "span": span, "turn": turn.number}
         data = {
             "attempt": attempt,
             "messages": len(request.messages),
@@ -313,8 +307,7 @@ class Loop:
                 raise
         finally:
             incomplete = result != "ok" or turn.broken
-            for event in pipeline.close(incomplete=incomplete):
-                self._log.append(event)
+            self._log_all(pipeline.close(incomplete=incomplete))
             self._log.append(
                 events.Node(phase="exit", result=result, data=_describe_exit(turn, retry), **node)
             )
@@ -332,7 +325,9 @@ class Loop:
         log, turn = self._log, pipeline.turn
         tail, model = anyio.CancelScope(), self._plan.model
         with tail, log_loading(model, log):
-            async with request_slot(model, log), aclosing(model.stream(request)) as stream:
+            # a model with a limiter of its own waits in `stream`, inside this block
+            slot = Limiter.wait_for_slot(model, self._log_status)
+            async with slot, aclosing(model.stream(request)) as stream:
                 async for batch in stream:
                     for event in pipeline.feed(batch):
                         clock.first()

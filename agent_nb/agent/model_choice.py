@@ -64,7 +64,7 @@ class ModelChoice:
 
     @property
     def identity(self) -> str:
-        """The models as an input of a run: their names; a script's has a hash of its text."""
+        """The names of the models, an input of a run; that of a script has a hash of its text."""
         if not self._models and any(name.startswith(SCRIPT_PREFIX) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
                 assert self.models

@@ -41,9 +41,7 @@ def redact_request(request: Request, redaction: Redaction) -> Request:
     """Return `request` with keys redacted, except in `extra_body` (see `require_no_keys`)."""
     value = redaction.value
     extra = request.settings.get("extra_body")
-    settings: dict[str, Any] = value(
-        {k: v for k, v in request.settings.items() if k != "extra_body"}
-    )
+    settings = value({k: v for k, v in request.settings.items() if k != "extra_body"})
     return msgspec.structs.replace(
         request,
         messages=tuple(
@@ -58,6 +56,7 @@ def redact_request(request: Request, redaction: Redaction) -> Request:
 
 
 def _redact_block(block: Block, redaction: Redaction) -> Block:
+    """Return a block of a message with keys redacted, and without text inside its pictures."""
     if isinstance(block, ImageBlock):
         return _strip_picture(block)
     fields = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
@@ -117,20 +116,16 @@ def require_no_keys(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
 ) -> None:
     """Raise UsageError if a text that must be sent unchanged holds a key."""
-    for source, value in _sent_unchanged(model, tools, settings):
+    sent_unchanged = (  # (the place to name, value) of each
+        ("the name of the model", model),
+        *(("the name of a tool", spec.name) for spec in tools),
+        *_walk_texts("extra_body", settings.get("extra_body")),
+    )
+    for source, value in sent_unchanged:
         if redaction.value(value) != value:
             raise UsageError(
                 f"There is a key in {source}, which would be sent as it is. Take it out; keys belong into `%agent key`."
             )
-
-
-def _sent_unchanged(
-    model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    """Yield (where it stands, value) for each value that must be sent unchanged."""
-    yield "the name of the model", model
-    yield from (("the name of a tool", spec.name) for spec in tools)
-    yield from _walk_texts("extra_body", settings.get("extra_body"))
 
 
 def _walk_texts(path: str, value: Any) -> Iterator[tuple[str, Any]]:

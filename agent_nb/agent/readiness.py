@@ -1,23 +1,21 @@
-"""Wait for what a run needs before the model answers.
+"""What must be ready before the model answers: permission, its name at the server, its weights.
 
-That is the model's name from its server, loaded weights, a free slot at its endpoint, and the MCP
-servers of the tools.
-
-Only some models have the method `named` or the property `loading`; the protocol `Model` has none.
+Why apart from the loop: only some models have the method `named` or the property `loading`, which
+the protocol `Model` lacks.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import events
 from ..errors import ModelError
 from ..events import EventLog
 from ..host import read_launch
-from ..models import Failures, Limiter, Model, is_script
+from ..models import Failures, Model, is_script
 from .run_spec import Plan
 
 
@@ -43,26 +41,6 @@ async def resolve_model_name(plan: Plan) -> str:
         raise
 
 
-async def add_late_tools(plan: Plan, log: EventLog) -> Plan:
-    """Start the MCP servers and return the plan with their tools; log the progress.
-
-    Raises UsageError and ToolError for a server that cannot be used.
-    """
-    if plan.add_late_tools is None:
-        return plan
-    return await plan.add_late_tools(lambda text: _log_status(log, text))
-
-
-@asynccontextmanager
-async def request_slot(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
-    """Hold a slot at the endpoint of `model` during one request, and log the wait for it.
-
-    A model with a limiter of its own waits in `Model.stream`, within the block; see `Limiter`.
-    """
-    async with Limiter.wait_for_slot(model, lambda text: _log_status(log, text)):
-        yield
-
-
 @contextmanager
 def log_loading(model: Model, log: EventLog) -> Iterator[None]:
     """Log the progress of a model that loads its weights first.
@@ -78,7 +56,7 @@ def log_loading(model: Model, log: EventLog) -> Iterator[None]:
 
     def report(progress: Any) -> None:
         text = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-        loop.call_soon_threadsafe(_log_status, log, text)
+        loop.call_soon_threadsafe(log_status, log, text)
 
     detach = loading.subscribe(report)
     try:
@@ -87,5 +65,6 @@ def log_loading(model: Model, log: EventLog) -> Iterator[None]:
         detach()
 
 
-def _log_status(log: EventLog, text: str) -> None:
+def log_status(log: EventLog, text: str) -> None:
+    """Show in words what the run waits for ("": nothing); such a delta is not recorded."""
     log.append(events.Delta(of="status", text=text))

@@ -129,11 +129,8 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""
-        return [
-            c
-            for c in self.finished_calls()
-            if (tool := self.tool_of(c, toolset)) is not None and self.reruns(tool)
-        ]
+        tools = ((call, self.tool_of(call, toolset)) for call in self.finished_calls())
+        return [call for call, tool in tools if tool is not None and self.reruns(tool)]
 
     @staticmethod
     def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
@@ -153,11 +150,9 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if tool.agent is not None:
             return any(cls.shares_variables(each, hosted=hosted) for each in tool.agent.tools)
-        return (
-            cls.must_rerun(tool)
-            if hosted
-            else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
-        )
+        if hosted:
+            return cls.must_rerun(tool)
+        return tool.effect == "reads" or bool(find_used_variables(tool.invoke))
 
     def reruns(self, tool: Tool) -> bool:
         """Return whether a replay of this record, by its rules, must call the tool again."""
@@ -241,12 +236,10 @@ class ReplayApprover(Approver):
         if verdict == "allow" and tool.harmless:
             return Decision(True, reason=reason)
         recorded = self._turns.approval(context.call_id)
-        if (
-            recorded is not None
-            and recorded.decision == "allow"
-            and _same_arguments(recorded.args, args)
-        ):
-            return Decision(True, by="recording")
+        if recorded is not None and recorded.decision == "allow" and recorded.args is not None:
+            text = _canonical_text(recorded.args)
+            if text and text == _canonical_text(args):
+                return Decision(True, by="recording")
         return await super().decide(tool, args, context, report)
 
     async def _decide_foreign(
@@ -264,26 +257,16 @@ class ReplayApprover(Approver):
         question = Question(
             context.call_id, tool.name, args, tool.effect, warning, exact=exact, tool=tool
         )
-        report.approval(
-            context.call_id,
-            stage="requested",
-            args=args,
-            extra={"warning": warning, "question": exact},
-        )
+        extra = {"warning": warning, "question": exact}
+        report.approval(context.call_id, stage="requested", args=args, extra=extra)
         answer = await self.ask(question) if self.ask is not None else None
-        decision = (
-            Decision(False, reason=RecordedTurns.NOT_TRUSTED)
-            if answer is None
-            else self.check_edited(tool, answer)
-        )
+        decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
+        if answer is not None:
+            decision = self.check_edited(tool, answer)
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
         self.report_decision(report, context.call_id, args, decision)
         return decision
-
-
-def _same_arguments(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
-    return recorded is not None and _canonical_text(recorded) == _canonical_text(args) != ""
 
 
 def _canonical_text(args: dict[str, Any]) -> str:

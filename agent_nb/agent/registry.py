@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Literal
 
 from ..errors import UsageError
@@ -202,11 +203,7 @@ class RunRegistry:
         for log, conversation, reference in earlier:
             self._notify(follower, reference() or Announced(log, conversation, Questions(), None))
 
-        def stop() -> None:
-            with self._lock:
-                self._followers = [f for f in self._followers if f is not follower]
-
-        return stop
+        return partial(self._drop, follower)
 
     def reach(self, log: EventLog) -> Announced | None:
         """Return the announced run of a log, or None if it is over or was never announced."""
@@ -223,8 +220,11 @@ class RunRegistry:
         try:
             follower(announced)
         except Exception:  # a fault of the follower must not stop the run
-            with self._lock:
-                self._followers = [f for f in self._followers if f is not follower]
+            self._drop(follower)
+
+    def _drop(self, follower: Follower) -> None:
+        with self._lock:
+            self._followers = [f for f in self._followers if f is not follower]
 
 
 @contextmanager

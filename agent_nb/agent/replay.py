@@ -17,7 +17,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -40,7 +40,7 @@ from ..events import (
     list_missing_events,
     result_fields,
 )
-from ..record import Record, normalize_value
+from ..record import normalize_value
 from ..tools import (
     Job,
     Outcome,
@@ -63,28 +63,6 @@ from .replay_check import Checked, ReplayCheck, compares_pictures
 
 EVENTS_AT_ONCE = 32  # events of a record between two checkpoints, where other tasks run
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
-
-
-async def replay(
-    record: Record,
-    runner: ToolRunner | None = None,
-    *,
-    payloads: Mapping[str, Any] | None = None,
-    key: bytes = b"",
-    trust: bool = False,
-    live: bool = False,
-    redaction: Redaction | None = None,
-) -> Played:
-    """Play a record to its end and return its log and the drift.
-
-    `runner` runs the kernel calls again (None: they too come from the record); its approver should
-    be a `ReplayApprover`. `key`, `trust`, `live`: see `RecordedTurns.of`. Raises UsageError if the
-    record does not match its hash.
-    """
-    turns = RecordedTurns.of(record, payloads, key=key, trust=trust, live=live)
-    player = Player(turns, EventLog(turns.run), runner, redaction)
-    await player.run()
-    return player.played
 
 
 class Player:
@@ -159,23 +137,18 @@ class Player:
                 fresh = await self._rerun(event, self._runner)
                 self._drift = self._drift or self._find_drift(event, fresh)
                 if self._drift is not None and self._turns.live:
-                    self._resume = (
-                        self._resume_from_prompt(self._drift)
-                        if event.span
-                        else self._resume_after(event, fresh, self._drift)
-                    )
+                    self._resume = self._make_resume(event, fresh, self._drift)
                     return
 
     async def _rerun(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
         """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
         fresh = _FreshOutcomes(self._show_question)
         for call in self._finished_calls:
-            tool = (
-                self._turns.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
-            )
-            if tool is None or not self._turns.reruns(tool):
+            # a forged record may name a call in several batches
+            if call.call_id not in batch.calls or call.call_id in self._rerun_ids:
                 continue
-            if call.call_id in self._rerun_ids:  # a forged record may name it in several batches
+            tool = self._turns.tool_of(call, runner.toolset)
+            if tool is None or not self._turns.reruns(tool):
                 continue
             call_runner = self._runner_of(call.span, runner)
             self._rerun_ids.append(call.call_id)
@@ -201,10 +174,14 @@ class Player:
         redacted = msgspec.structs.replace(
             question, args=self._redact(question.args), extra=self._redact(question.extra)
         )
-        fields: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
             Delta(
-                of=question.type, block=call.call_id, text=encode_event(redacted).decode(), **fields
+                of=question.type,
+                block=call.call_id,
+                text=encode_event(redacted).decode(),
+                turn=call.turn,
+                span=call.span,
+                parent=call.parent,
             )
         )
 
@@ -232,6 +209,9 @@ class Player:
             current = _result_text(outcome.status, content)
             if recorded == current:
                 difference = difference or _describe_types(result.content, content)
+            reads: list[str] = []  # variables that made an undeclared function run again
+            if (tool := self._tool_of(call_id)) is not None and tool.effect == "none":
+                reads = sorted(find_used_variables(tool.invoke))
             return Drift(
                 seq=result.seq,
                 call_id=call_id,
@@ -239,7 +219,7 @@ class Player:
                 how=difference,
                 recorded=recorded,
                 fresh=current,
-                reads=self._variables_read(call_id),
+                reads=reads,
             )
         return None
 
@@ -252,8 +232,15 @@ class Player:
         """
         if (result.seq, "content") in self._turns.cut:
             return None
-        tool, contents = self._tool_of(call_id), _recorded_contents(result)
-        outcome = self._as_recorded(outcome)
+        tool, contents = self._tool_of(call_id), [result.content]
+        if is_tool_event(result.content):  # the content inside it counts too
+            contents.append(result_fields(result.content)["content"])
+        # pictures and display as they would be recorded
+        outcome = msgspec.structs.replace(
+            outcome,
+            display=self._redact(clean_value(outcome.display)),
+            attachments=tuple(recorded_pictures(outcome.attachments, self._redact)),
+        )
         names_pictures = tool is not None and is_built_in(tool)
         outcome, cell_displays = result_pictures.split_cell_displays(
             result, outcome, names_pictures=names_pictures
@@ -273,21 +260,12 @@ class Player:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normalize_value(content) not in map(normalize_value, contents):
             return ""
-        if (result.seq, "attachments") in self._turns.cut or (
-            tool and not compares_pictures(tool.compare)
-        ):
+        if (result.seq, "attachments") in self._turns.cut:
             return None
-        return (
-            result_pictures.compare_result_pictures(result, outcome, _same_text).difference or None
-        )
-
-    def _as_recorded(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with pictures and display as they would be recorded."""
-        return msgspec.structs.replace(
-            outcome,
-            display=self._redact(clean_value(outcome.display)),
-            attachments=tuple(recorded_pictures(outcome.attachments, self._redact)),
-        )
+        if tool and not compares_pictures(tool.compare):
+            return None
+        pictures = result_pictures.compare_result_pictures(result, outcome, _same_text)
+        return pictures.difference or None
 
     def _tool_of(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)
@@ -295,22 +273,15 @@ class Player:
             return None
         return self._turns.tool_of(call, self._runner.toolset)
 
-    def _variables_read(self, call_id: str) -> list[str]:
-        """Return the variables that made an undeclared function run again."""
-        tool = self._tool_of(call_id)
-        if tool is None or tool.effect != "none":
-            return []
-        return sorted(find_used_variables(tool.invoke))
+    def _make_resume(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
+        """Return what the loop needs to continue, with recorded outcomes where none are fresh.
 
-    def _resume_from_prompt(self, drift: Drift) -> Resume:
-        """Return what the loop needs to start over, since a sub-agent's run cannot be resumed."""
-        prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
-        return Resume(
-            events=self._turns.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
-        )
-
-    def _resume_after(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
-        """Return what the loop needs to continue, with recorded outcomes where none are fresh."""
+        The run of a sub-agent cannot be resumed: after its drift, the loop starts at the prompt.
+        """
+        if batch.span:
+            prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
+            events = self._turns.events[: prompt + 1]
+            return Resume(events=events, calls=(), outcomes={}, updates={}, drift=drift)
         outcomes = {
             c: fresh.outcomes.get(c) or _recorded_outcome(self._results.get(c)) for c in batch.calls
         }
@@ -368,15 +339,8 @@ def _same_text(recorded: str, fresh: str) -> bool:
     return normalize_value(recorded) == normalize_value(fresh)
 
 
-def _recorded_contents(result: Result) -> list[Any]:
-    """Return the content of a recorded result and, if it is a ToolEvent, the content inside it."""
-    return [
-        result.content,
-        *([result_fields(result.content)["content"]] if is_tool_event(result.content) else []),
-    ]
-
-
 def _recorded_outcome(result: Result | None) -> Outcome:
+    """Return a recorded result as the outcome of its call; a call without one was not run."""
     if result is None:
         return Outcome("cancelled", "Not run.")
     return Outcome(

@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ import msgspec
 from ..events import End, Result
 from ..record import DisplayPair, normalize_value
 from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
+from ..wire import as_dict
 from . import result_pictures
 from .dependencies import (
     Digests,
@@ -136,23 +137,20 @@ class ReplayCheck:
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._turns.cut
         if not compares_pictures(compare) or cut:
             return None
-        return self._compare_pictures(result, outcome, same) or self._compare_displays(
-            tool.name, result, outcome, same
-        )
+        pictures = result_pictures.compare_result_pictures(result, outcome, same)
+        self._unseen |= {pictures.unseen, pictures.note} - {""}
+        if pictures.difference:
+            return pictures.difference
+        displays = DisplayPair(result.display or {}, outcome.display or {})
+        self._unseen |= {f"what {tool.name} shows as {k}" for k in displays.uncompared_kinds()}
+        return displays.difference(same) or None
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
-        changes = tuple(self._list_changes(set(ran)))
-        unchecked = (
-            *sorted(self._unseen),
-            *(f"the code of {name}" for name in sorted(self._unread)),
-        )
-        return Checked(
-            changes=changes,
-            masked=tuple(dict.fromkeys(self._masked)),
-            unseen=unchecked,
-            ran=len(ran),
-        )
+        changes = tuple(self._list_changes(set(ran)))  # which adds to `_unseen`
+        code = (f"the code of {name}" for name in sorted(self._unread))
+        masked, unseen = tuple(dict.fromkeys(self._masked)), (*sorted(self._unseen), *code)
+        return Checked(changes=changes, masked=masked, unseen=unseen, ran=len(ran))
 
     def _same_content(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
@@ -199,27 +197,11 @@ class ReplayCheck:
             describe_place(self._folder), self._began, time.time()
         )
 
-    def _compare_pictures(
-        self, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
-    ) -> str | None:
-        comparison = result_pictures.compare_result_pictures(result, outcome, same)
-        self._unseen |= {comparison.unseen, comparison.note} - {""}
-        return comparison.difference or None
-
-    def _compare_displays(
-        self, name: str, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
-    ) -> str | None:
-        pair = DisplayPair(result.display or {}, outcome.display or {})
-        self._unseen |= {f"what {name} shows as {kind}" for kind in pair.uncompared_kinds()}
-        return pair.difference(same) or None
-
     def _list_changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tool_changes(ran)
         for event in self._turns.events:
-            if isinstance(event, End) and isinstance(
-                files := (event.extra or {}).get("files"), Mapping
-            ):
-                yield from self._file_changes(files)
+            if isinstance(event, End):
+                yield from self._file_changes(as_dict((event.extra or {}).get("files")))
         yield from self._denied_calls(ran)
 
     def _tool_changes(self, ran: set[str]) -> Iterator[Change]:
@@ -252,15 +234,12 @@ class ReplayCheck:
     def _denied_calls(self, ran: set[str]) -> Iterator[Change]:
         """Yield the calls that came from the record and that the policy denies now."""
         for call in self._turns.finished_calls():
-            tool, agent = (
-                self._turns.tool_of(call, self._toolset),
-                self._turns.agent_of(call.span, self._toolset),
-            )
+            tool = self._turns.tool_of(call, self._toolset)
             if call.call_id in ran or tool is None:
                 continue
-            verdict, reason = (self._policy if agent is None else agent.policy()).judge(
-                tool, self._turns.arguments(call)
-            )
+            agent = self._turns.agent_of(call.span, self._toolset)
+            policy = self._policy if agent is None else agent.policy()
+            verdict, reason = policy.judge(tool, self._turns.arguments(call))
             if verdict == "deny":
                 explanation = f": {reason}" if reason else ""
                 yield Change(
@@ -270,11 +249,7 @@ class ReplayCheck:
 
 def _make_side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:
     zone, offset = recorded.get("zone"), recorded.get("offset")
-    span = Span(
-        began,
-        ended,
-        zone if isinstance(zone, str) else "",
-        offset if isinstance(offset, int) else 0,
-    )
+    zone = zone if isinstance(zone, str) else ""
+    span = Span(began, ended, zone, offset if isinstance(offset, int) else 0)
     places = Folders(**{name: recorded.get(name) for name in Folders.__struct_fields__})
     return Side(span=span, folders=places)

@@ -40,7 +40,7 @@ class Prompt:
     """Builds the requests of one run.
 
     `history`: the events of earlier runs of the conversation, oldest first. `dialect` may change
-    during the run.
+    during the run. `vision` prepares the pictures.
     """
 
     def __init__(self, plan: Plan, log: EventLog, history: Sequence[Sequence[Event]]) -> None:
@@ -50,7 +50,7 @@ class Prompt:
         self._history = history
         self._summary = ""
         self._context_size = plan.model.context  # tokens, 0: unknown
-        self._vision = vision.Vision(plan.model)
+        self.vision = vision.Vision(plan.model)
         self._tools = [redact_tool(spec, plan.redaction) for spec in plan.tools]
         output = plan.output.wire if plan.output is not None else None
         self.output_ways = OutputWays(
@@ -68,22 +68,14 @@ class Prompt:
         self.dialect = self._plan.fallback_dialect
         return f"with the {self.dialect.name} dialect"
 
-    def omit_pictures(self, refusal: str = "") -> bool:
-        """Send words instead of pictures from now on; see `Vision.omit`."""
-        return self._vision.omit(refusal)
-
     def repeat_fallback(self, error: events.Error) -> None:
         """Build requests from now on as the resumed run did after this error."""
         if error.code == "no_tools":
             self.send_no_tools()
         elif error.code == "no_images":
-            self.omit_pictures()
+            self.vision.omit()
         elif error.code == "no_schema":
             self.output_ways.disable_schema()
-
-    def take_notes(self) -> list[Event]:
-        """Return, once, the errors about pictures that could not be sent."""
-        return self._vision.take_notes()
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the next turn; a `last` one asks the model to finish."""
@@ -173,10 +165,10 @@ class Prompt:
 
     def _current_run(self) -> list[Event]:
         """Return the events of this run as they are sent, with its context before its prompt."""
-        return self._plan.context.prepend_to(self._vision.view(self._log))
+        return self._plan.context.prepend_to(self.vision.view(self._log))
 
     def _earlier_runs(self) -> list[list[Event]]:
-        return [self._vision.view(run) for run in self._history]
+        return [self.vision.view(run) for run in self._history]
 
     def _write_opening(self) -> list[Message]:
         plan = self._plan

@@ -1,4 +1,4 @@
-"""Compare the pictures of a call that ran again with those of its record.
+"""Compare the pictures of a call that ran again with the pictures in its record.
 
 Why apart from `replay`: older versions recorded pictures in other ways, and their records must
 replay unchanged.
@@ -110,7 +110,7 @@ def compare_result_pictures(
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
     `outcome`: with its pictures as they would be recorded. `same_text` compares the texts of
-    figures. For a record from before pictures, its one picture must be among the new ones.
+    figures. The one picture of a record from before pictures must be among the new pictures.
     """
     fresh = outcome.attachments
     if not is_before_pictures(result, outcome):

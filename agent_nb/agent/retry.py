@@ -18,7 +18,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models import Failures, Limiter
+from ..models import Failures
 from .request import Prompt
 from .run_spec import Plan
 
@@ -31,7 +31,7 @@ ADVICE = 'If you name a second model, it goes on in such a case: -m a,b or Agent
 class Retry(msgspec.Struct, frozen=True):
     """Repeat the request after `wait` seconds; `counted`: the failed one was an attempt.
 
-    The other fields are those of the error event.
+    `code`, `message` and `raw` go into the error event.
     """
 
     wait: float
@@ -39,10 +39,6 @@ class Retry(msgspec.Struct, frozen=True):
     message: str
     raw: str = ""
     counted: bool = True
-
-    async def sleep(self) -> None:
-        """Sleep for `wait` seconds."""
-        await Limiter.wait_before_retry(self.wait)
 
 
 def choose_retry(
@@ -55,7 +51,7 @@ def choose_retry(
     """
     if fault.code == "no_tools" and prompt.dialect.native:
         return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)
-    if fault.code == "no_images" and prompt.omit_pictures(f"{fault} {fault.raw}"):
+    if fault.code == "no_images" and prompt.vision.omit(f"{fault} {fault.raw}"):
         message = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", message, fault.raw)
     if fault.code == "no_schema" and prompt.output_ways.disable_schema():

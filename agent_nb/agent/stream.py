@@ -90,12 +90,8 @@ class RefusedRun:
     async def run(self) -> None:
         """Write the log."""
         user = [self._request.user] if self._request else []
-        for event in (
-            RunStart(),
-            *user,
-            Error(code="usage", message=self._why),
-            End(status="error"),
-        ):
+        error = Error(code="usage", message=self._why)
+        for event in (RunStart(), *user, error, End(status="error")):
             self._log.append(event)
 
     def cancel(self, why: Cancelled) -> None:

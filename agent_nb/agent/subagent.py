@@ -115,7 +115,8 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
         run = await stream
         status = run.status
     finally:
-        await _close_stream(stream)
+        with anyio.CancelScope(shield=True):  # the child ends properly, however the call ends
+            await stream.aclose()
         context.relay(events.Node(name=name, phase="exit", span=context.call_id, result=status))
     if run.status != "ok":
         raise ToolError(
@@ -123,12 +124,6 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
         )
     typed = find_answer(run.log)
     return run.answer if typed is None else typed[1]
-
-
-async def _close_stream(stream: Stream) -> None:
-    """Stop the child's run and wait for its end, also while the call is being cancelled."""
-    with anyio.CancelScope(shield=True):
-        await stream.aclose()
 
 
 def bound_agent(agent: Delegate, context: ToolContext) -> Delegate:
@@ -173,12 +168,9 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
 
 def relayed_event(event: Event, call_id: str) -> Event:
     """Return a child's event as logged by the parent, below the call `call_id`."""
-    changes: dict[str, Any] = {
-        "seq": 0,
-        "run": "",
-        "span": f"{call_id}/{event.span}" if event.span else call_id,
-    }
-    changes["parent"] = f"{call_id}/{event.parent}" if event.parent else call_id
+    changes: dict[str, Any] = {"seq": 0, "run": ""}
+    for name in ("span", "parent"):
+        changes[name] = f"{call_id}/{outer}" if (outer := getattr(event, name)) else call_id
     fields = type(event).__struct_fields__
     for name in ("block", "call_id", "batch"):
         if name in fields and getattr(event, name):

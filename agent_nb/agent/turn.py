@@ -32,9 +32,7 @@ from .text_block import Kind, TextBlock
 class Turn:
     """The events of one model turn, number `number` of its run."""
 
-    def __init__(
-        self, number: int, ids: CallIds | None = None, *, span: str = "", parent: str = ""
-    ) -> None:
+    def __init__(self, number: int, ids: CallIds | None = None) -> None:
         self.number = number
         self.calls: list[events.Call] = []  # of the batch, in order
         self.rejected: list[tuple[events.Call, str]] = []  # calls that do not run, with the reason
@@ -48,12 +46,7 @@ class Turn:
         self.finish = ""
         self.head = parts.Head()
         self._ids = ids or CallIds()
-        self._common_fields: dict[str, Any] = {
-            "turn": number,
-            "span": span,
-            "parent": parent,
-            "origin": "model",
-        }
+        self._common_fields: dict[str, Any] = {"turn": number, "origin": "model"}
         self._block: TextBlock | None = None
         self._text_begun = False  # a text has begun, and another block may continue it
         self._space = ""  # white space since the last block of that text
@@ -70,8 +63,8 @@ class Turn:
             kind = type(part)
             if kind is parts.Text or kind is parts.Thought:
                 self._on_text(part, "respond" if kind is parts.Text else "think", out)  # type: ignore[arg-type]  # narrowed by kind
-            else:
-                _HANDLERS.get(kind, Turn._ignore)(self, part, out)
+            elif (handler := _HANDLERS.get(kind)) is not None:
+                handler(self, part, out)
         return out
 
     def close(self, *, incomplete: bool = False) -> list[Event]:
@@ -101,10 +94,9 @@ class Turn:
         """
         usage = self.usage or parts.Usage(input=sent, output=written, estimated=True)
         lags = not whole and written > usage.output
-        output = written if lags else usage.output
         counts = events.Counts(
             input=usage.input,
-            output=output,
+            output=written if lags else usage.output,
             cached=usage.cached,
             cache_written=usage.cache_written,
             reasoning=usage.reasoning,
@@ -217,6 +209,7 @@ class Turn:
         return f"{self.number}.{self._count}"
 
     def _on_call(self, part: parts.Call, out: list[Event]) -> None:
+        """Log a whole call, in the block of its deltas; a faulty one also goes to `rejected`."""
         self._end_text(out)
         block = self._call_block_ids.pop(part.index, "") or self._new_block_id()
         call_id, synthetic = self._ids.take(part.call_id, self.number)
@@ -274,33 +267,20 @@ class Turn:
         self.head = part
 
     def _on_extra(self, part: parts.Extra, out: list[Event]) -> None:
-        out.append(
-            events.Extension(
-                namespace=part.namespace,
-                name=part.name,
-                payload=clean_value(part.payload),
-                **self._common_fields,
-            )
-        )
+        out.append(self._make_extension(part.namespace, part.name, part.payload))
 
     def _on_resend(self, part: parts.Resend, out: list[Event]) -> None:
         self._end_text(out)
-        out.append(
-            events.Extension(
-                namespace=part.provider,
-                name=RESEND,
-                payload=clean_value(part.payload),
-                **self._common_fields,
-            )
-        )
+        out.append(self._make_extension(part.provider, RESEND, part.payload))
 
-    def _ignore(self, part: parts.Part, out: list[Event]) -> None:
-        """Ignore a part that yields no event."""
+    def _make_extension(self, namespace: str, name: str, payload: Any) -> Event:
+        fields = {"payload": clean_value(payload), **self._common_fields}
+        return events.Extension(namespace=namespace, name=name, **fields)
 
 
 HARMLESS = frozenset({"forged_results", "incomplete"})  # codes of faults that let calls run
 
-# type of a part -> the method that handles it
+# type of a part -> the method that handles it; a part of another type yields no event
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
     parts.Answer: Turn._on_answer,
     parts.Close: Turn._on_close,

@@ -63,7 +63,7 @@ class TurnCalls:
             raise Cancelled(
                 "limit", f"{Interrupt.AT_LIMIT}{limit} tool call{'' if limit == 1 else 's'}"
             )
-        self._meter.count_calls(len(turn.calls))
+        self._meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
         before = self._meter.total

@@ -88,12 +88,10 @@ class Pipeline:
         """
         out: list[parts.Part] = []
         self._flush_filter(out)
-        if not self._parser.stopped:
-            out.extend(
-                _mark_incomplete(self._parser.close(cut=True))
-                if incomplete
-                else self._parser.close()
-            )
+        if not self._parser.stopped and incomplete:
+            out.extend(_mark_incomplete(self._parser.close(cut=True)))
+        elif not self._parser.stopped:
+            out.extend(self._parser.close())
         out.extend(self._calls.close(incomplete=incomplete))
         stored = self._to_events(out)
         stored += self.turn.close(incomplete=incomplete)

@@ -19,15 +19,7 @@ from typing import Any
 import msgspec
 
 from ..events import Error, Event, Result, User
-from ..models import (
-    Block,
-    FittedPicture,
-    ImageBlock,
-    Message,
-    Model,
-    ResultBlock,
-    TextBlock,
-)
+from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlock, TextBlock
 from ..wire import Shown, describe_picture, size_words
 
 NEWEST = 20  # pictures of a request
@@ -134,23 +126,23 @@ def replace_with_words(
     attachments: Sequence[Mapping[str, Any]], why: str
 ) -> tuple[dict[str, Any], ...]:
     """Return attachments with words in place of their pictures; `why` they are not sent."""
-    return tuple(
-        {**a, "data": "", WORDS: describe_picture(picture_name(n, a), a, why)}
-        if a.get("data")
-        else dict(a)
-        for n, a in Shown.number_all(attachments)
-    )
+    replaced = [dict(attachment) for attachment in attachments]
+    for (number, attachment), new in zip(Shown.number_all(attachments), replaced, strict=True):
+        if attachment.get("data"):
+            text = describe_picture(picture_name(number, attachment), attachment, why)
+            new |= {"data": "", WORDS: text}
+    return tuple(replaced)
 
 
 def write_blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the attachments of a message as blocks: a picture, or the words in its place."""
     blocks: list[Block] = []
-    for a in attachments:
-        kind, data = a.get("media_type"), a.get("data")
+    for attachment in attachments:
+        kind, data = attachment.get("media_type"), attachment.get("data")
         if data and isinstance(data, str) and isinstance(kind, str):  # a record may say anything
             blocks.append(ImageBlock(kind, data))
-        elif a.get(WORDS):
-            blocks.append(TextBlock(f"{a[WORDS]}\n"))
+        elif attachment.get(WORDS):
+            blocks.append(TextBlock(f"{attachment[WORDS]}\n"))
     return tuple(blocks)
 
 
@@ -185,7 +177,7 @@ def _find_caption(number: int, content: str) -> str:
 
 def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
-    pictures_left = most
+    pictures_left = most  # below 0 once there are more pictures
     newest_first: list[Message] = []
     for message in reversed(messages):
         blocks: list[Block] = []

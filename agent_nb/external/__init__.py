@@ -1,11 +1,13 @@
 """Follow runs of other systems (`watch`) and of other processes (`attach`).
 
+Why: the cards, records and frames of this package serve any run whose events can be read.
+
 Read `followed` first: it is the base of both. `attached_run` follows a run of this package in
 another process, `watched_run` a run of another system, which `importer` turns into logs.
 
 Order: follow, followed, importer, tokens
 < connect
-< http_stream, remote_control, remote_run
+< http_stream, remote_run
 < attached_run, sources
 < watched_run
 """

@@ -1,4 +1,4 @@
-"""Follow a remote run: connect, reconnect, and log each event exactly once.
+"""Follow a remote run: log each event exactly once, stop the run, answer its questions.
 
     run = await agent_nb.attach("http://127.0.0.1:8123")   # in a cell: shows its cards
     async for event in agent_nb.attach(url, token): …
@@ -10,22 +10,37 @@ Rules
 - `remote_run` connects; `follow` orders the events and drops repeats.
 - Remote text is only shown and stored, never executed.
 - Detaching does not affect the remote run and leaves the log open; following again resumes.
+- A server that refuses to stop the run or to take an answer, or does not reply, is a UsageError. If
+  no reply came, the request may have had its effect: the error advises to look at the run first.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+import anyio
+import httpx
 
 from ..agent import Run, Screen
-from ..errors import UsageError
+from ..errors import AgentError, UsageError
 from ..events import Event, EventLog
 from ..models import is_loopback
-from .connect import Backoff, Target, connect, find_newest_run, parse_target
+from .connect import (
+    Backoff,
+    Target,
+    connect,
+    describe_fault,
+    find_newest_run,
+    parse_target,
+    send_request,
+)
 from .followed import Followed
-from .remote_control import RemoteControl
 from .remote_run import RemoteRun
 
 
@@ -53,7 +68,7 @@ class Attached(Followed):
         self.stoppable = False  # after detaching: the remote run can be stopped from here
         self._run = Run(self.log)
         self._remote = RemoteRun(backoff or Backoff(), on_state)
-        self._control = RemoteControl(where, self.log)
+        self._answers: set[asyncio.Task[None]] = set()  # under way
         self._on_state = on_state
         self._busy = False  # an iteration is going on
         self._opened = False  # the callback of `each_run` has received the log
@@ -100,7 +115,7 @@ class Attached(Followed):
         if not task.cancelled():
             task.result()
         elif self.detached:
-            self.stoppable = await self._control.may_cancel()
+            self.stoppable = await self._may_cancel()
 
     def _leave(self, by: str) -> None:
         """Stop following; if a user stopped the cell (`by`), detach.
@@ -144,6 +159,7 @@ class Attached(Followed):
         self._on_state("ended")
 
     async def _events(self) -> AsyncGenerator[Event, None]:
+        """Connect, and yield each event as it is logged; before the first, report the log."""
         async with connect(self.where) as client:
             if not self.where.run:
                 self.log.run = await find_newest_run(client, self.where.server)
@@ -157,7 +173,7 @@ class Attached(Followed):
 
     async def cancel(self) -> None:
         """Ask the server to stop the run. Raises UsageError when it refuses."""
-        await self._control.cancel()
+        await self._post("cancel", {})
 
     async def approve(
         self,
@@ -172,11 +188,58 @@ class Attached(Followed):
 
         Raises UsageError if no question is open, or the server refuses.
         """
-        await self._control.approve(call_id, allow=allow, args=args, scope=scope, reason=reason)
+        decision = {
+            "decision": "allow" if allow else "deny",
+            "args": args,
+            "scope": scope,
+            "reason": reason,
+        }
+        await self._post(f"approvals/{quote(call_id)}", decision)
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
         """Send the answer of a button, from any thread; a refusal is printed on stderr."""
-        self._call_on_loop(self._control.answer, payload, allow)
+        self._call_on_loop(self._begin_answer, payload, allow)
+
+    def _begin_answer(self, payload: Mapping[str, Any], allow: bool) -> None:
+        task = asyncio.get_running_loop().create_task(self._answer(payload, allow))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, payload: Mapping[str, Any], allow: bool) -> None:
+        call_id, args = str(payload.get("call_id", "")), payload.get("args")
+        scope, reason = str(payload.get("scope", "once")), str(payload.get("reason", ""))
+        try:
+            await self.approve(call_id, allow=allow, args=args, scope=scope, reason=reason)
+        except AgentError as fault:
+            sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
+
+    async def _may_cancel(self) -> bool:
+        """Return whether the remote run goes on and may be stopped from here."""
+        with anyio.move_on_after(2), suppress(httpx.HTTPError, OSError, ValueError, AttributeError):
+            async with connect(self.where) as client:
+                url = f"{self.where.server}/runs/{quote(self.log.run)}"
+                _, answer = await send_request(client, "GET", url)
+            info = json.loads(answer)
+            return info.get("status") == "running" and "cancel" in info.get("controls", ())
+        return False
+
+    async def _post(self, what: str, body: dict[str, Any]) -> None:
+        """Send a request about the followed run, or the newest one. Raises UsageError."""
+        server = self.where.server
+        async with connect(self.where) as client:
+            try:
+                has_id = self.where.run or len(self.log)
+                run = self.log.run if has_id else await find_newest_run(client, server)
+                url = f"{server}/runs/{quote(run)}/{what}"
+                status, answer = await send_request(client, "POST", url, body)
+            except (httpx.HTTPError, OSError) as fault:
+                raise UsageError(
+                    f"{server} does not answer ({describe_fault(fault)}). Whether it took this in is not known: look at the run, then try again."
+                ) from fault
+        if status >= 300:
+            reason = answer[:300].decode("utf-8", "replace")
+            advice = " Attach again with ?token=TOKEN in the address." if status == 401 else ""
+            raise UsageError(f"{server} refuses ({status}): {reason}{advice}")
 
 
 def attach(

@@ -47,8 +47,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     - `first`, `most`: the wait before a new connection is `first`, doubled each time up to `most`,
       less a random part
-    - `patience`: how long to retry without a new event; `door`: the same before any server answered
-    - `torn`: how long to wait for missing events on one connection
+    - `patience`: how long to retry without a new event; `door`: the same, if no server answered
+    - `torn`: how long to wait for events that are missing between those that came
     - `idle`: how long a connection may be silent, without even a comment
     """
 
@@ -65,7 +65,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patience:
-    """Waits between connections, longer each time until `renew`; time counts from its creation."""
+    """The waits between connections: each is longer than the last, until `renew` starts over."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
@@ -79,10 +79,6 @@ class Patience:
     def waited(self) -> float:
         """The seconds since the last `renew`."""
         return anyio.current_time() - self._since
-
-    def over(self, limit: float) -> bool:
-        """Return whether nothing new has arrived for more than `limit` seconds."""
-        return self.waited > limit
 
     async def wait(self) -> None:
         """Wait before the next attempt."""
@@ -114,7 +110,8 @@ def split_address(url: str) -> SplitResult | None:
     """Return the parts of an http address, None if `url` is not one."""
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+        # `port` raises ValueError for an invalid port; None, the default of the scheme, is fine
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:  # an invalid IPv6 address or port
         return None
     return parts if good else None
@@ -139,11 +136,9 @@ def parse_target(url: str, token: str = "") -> Target:
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if token:
         hide_secret(token)
-    return Target(
-        server,
-        unquote(run),
-        token or (tokens.find_token(server) if is_loopback(parts.hostname or "") else ""),
-    )
+    elif is_loopback(parts.hostname or ""):
+        token = tokens.find_token(server)
+    return Target(server, unquote(run), token)
 
 
 @asynccontextmanager

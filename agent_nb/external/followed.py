@@ -1,6 +1,6 @@
 """The base of `watch` and `attach`: a run of another system or process that is followed here.
 
-Why: both await, show and stop such a run in the same way; only how its events arrive differs.
+Why: both await, show and stop a run in the same way; only how its events arrive differs.
 
 Rules
 - A notebook cell that awaits such a run shows its cards. If the user stops that cell, awaiting
@@ -55,6 +55,7 @@ class Followed(InProgress):
         """Raise the error that kept the run from being read, if a subclass has noted one."""
 
     async def _wait(self) -> Run:
+        """Follow to the end, with cards if a cell waits; raise as the rules above say."""
         self._require_same_loop()
         screen = self._screen()
         try:

@@ -122,9 +122,9 @@ class Frames:
 class _Repeats:
     """Recognises, at the beginning of a new connection, the frames that came on an earlier one.
 
-    `passed`: the hashes of those earlier frames, whose order a repetition keeps. It begins at the
-    first of them, at position `resume_at` (after the newest id), or wherever the connection's first
-    frame with an id occurs. While several beginnings fit, all are tracked.
+    `passed`: the hashes of the earlier frames; a repetition keeps their order. A repetition begins
+    at the first of them, at position `resume_at` (after the newest id), or where the connection's
+    first frame with an id stands among them. While several beginnings fit, all are tracked.
     """
 
     def __init__(self, passed: array[int], resume_at: int) -> None:
@@ -144,7 +144,7 @@ class _Repeats:
         return bool(self._next)
 
 
-async def read_stream(
+def read_stream(
     url: str,
     *,
     token: str = "",
@@ -152,7 +152,7 @@ async def read_stream(
     done: Callable[[], bool] = lambda: False,
     backoff: Backoff | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of any stream over HTTP, for the codec that decodes it.
+    """Return the bytes of any stream over HTTP as they come, for the codec that decodes it.
 
     `done` returns whether the caller has everything; a stream with ids is then not resumed.
     `token`: sent as the bearer token. Raises UsageError if the address is invalid or the server
@@ -160,12 +160,8 @@ async def read_stream(
     """
     if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
-    reader = _Reader(
-        url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff()
-    )
-    async with aclosing(reader.read(done)) as chunks:
-        async for chunk in chunks:
-            yield chunk
+    accepting = {"Accept": ACCEPT, **(headers or {})}
+    return _Reader(url, Target(url, token=token), accepting, backoff or Backoff()).read(done)
 
 
 class _Reader:
@@ -199,7 +195,7 @@ class _Reader:
                 return
             if self._frames.last_id != last_id:
                 patience.renew()
-            if patience.over(self._backoff.patience):
+            if patience.waited > self._backoff.patience:
                 raise ModelError(
                     f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
                     code="attach",

@@ -8,8 +8,8 @@ Rules
 - Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
   passed is `origin: user`.
 - Times are the stream's, and never go back. An event without a time gets the time of the event
-  before it. Until an event has a time, a live stream's events get their times of arrival, those of
-  any other stream 0 (unknown).
+  before it. Until an event has a time, the events of a live stream get their times of arrival, the
+  events of any other stream 0 (unknown).
 - A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
   run, open blocks are incomplete, each call gets a result, and an error names the cause.
 - Secrets of this machine and keys of known form are redacted, as in every record.
@@ -104,6 +104,7 @@ class Imported:
         return out
 
     def _log_all(self, events: Iterable[Event]) -> list[Event]:
+        """Log events as the codec reads them, with the ends of blocks and runs that they lack."""
         out: list[Event] = []
         for event in events:
             if self._settler is None:  # the codec is known by the first event
@@ -122,6 +123,7 @@ class Imported:
         return run.add(event)
 
     def _open(self, run_id: str) -> _Run:
+        """Begin a run with a log of its own, and report that log."""
         prompt = self._prompt if not self.logs else ""  # only the first run answers the prompt
         name = run_id if self._redaction is None else self._redaction.value(run_id)
         run = self._runs[run_id] = _Run(
@@ -184,6 +186,7 @@ class _Run:
         return [self._append(delta)]
 
     def _delta(self, event: Delta) -> list[Event]:
+        """Append a delta, as far as the redactor of its block lets its text pass."""
         imported = msgspec.structs.replace(event, origin="imported")
         if self._redaction is None or not event.block:
             return [self._append(self._clean(imported))]

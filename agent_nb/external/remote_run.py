@@ -63,7 +63,7 @@ class RemoteRun:
             limit = self._backoff.patience
             # a server that never answered is probably not there: give up early
             limit = limit if self.connections else min(self._backoff.door, limit)
-            if patience.over(limit):
+            if patience.waited > limit:
                 raise ModelError(
                     f"Gave up on {url} after {patience.waited:.0f} s without news: {reason}.",
                     code="attach",
@@ -72,6 +72,7 @@ class RemoteRun:
             await patience.wait()
 
     async def _connection(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
+        """Yield the events of one connection, from the newest known event on."""
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self._follower.last_id:
             headers["Last-Event-ID"] = self._follower.last_id
@@ -81,10 +82,8 @@ class RemoteRun:
             await check_response(response)
             self._on_state("following")
             self._follower.connected()
-            decoder, missing_since = (
-                SSEDecoder(),
-                0.0,
-            )  # when events began to be missing; 0: none are
+            decoder = SSEDecoder()
+            missing_since = 0.0  # when events began to be missing; 0: none are
             async with aclosing(self._read_bytes(response, lambda: missing_since)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,9 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
     """Return the items of a source, by its kind (`codecs.classify_source`)."""
     kind = classify_source(source)
     if kind == "url":
-        return _read_address(source, done)
+        from .http_stream import read_stream  # loads httpx, which other sources do not need
+
+        return read_stream(source, done=done)
     if kind == "text":
         return _iterate([source] if isinstance(source, str) else read_unzipped([source]))
     if kind == "path":
@@ -79,14 +80,6 @@ def _response(source: Any) -> AsyncIterable[bytes]:
         body: AsyncIterable[bytes] = source.aiter_bytes()
         return body
     return decompress_body(source.aiter_raw(), source.headers.get("content-encoding", ""))
-
-
-async def _read_address(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
-    from . import http_stream
-
-    async with aclosing(http_stream.read_stream(url, done=done)) as chunks:
-        async for chunk in chunks:
-            yield chunk
 
 
 async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:

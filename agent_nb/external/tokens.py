@@ -114,4 +114,4 @@ def read_token(path: Path) -> str:
 def _may_run(path: Path, pid: int) -> bool:
     """Return whether the server of a note is running; without locks, whether it may be."""
     locked = is_locked(path)
-    return path.exists() and pid > 0 if locked is None else locked
+    return locked if locked is not None else pid > 0 and path.exists()

@@ -38,7 +38,7 @@ class Watch(Followed):
     """A run of another system that is followed, or several of one source; see `watch`.
 
     Iterate it for events (deltas included), await it for the Run. `live`: the source is being
-    written, so events without a time get that of their arrival. `fault`: why reading stopped.
+    written, so an event without a time gets the time of its arrival. `fault`: why reading stopped.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Watch(Followed):
         return self._imported.losses.counts()
 
     def _report(self, log: EventLog) -> None:
-        self._on_run(log)  # not bound earlier, because `each_run` may replace it
+        self._on_run(log)  # looked up late, because `each_run` may replace it
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.
@@ -152,6 +152,7 @@ class Watch(Followed):
             raise self.fault
 
     async def _drive(self) -> None:
+        """Read the source to its end and close the runs; a fault is kept for the waiting code."""
         fault = ""
         try:
             await self._read()

@@ -1,5 +1,7 @@
 """Runs as JSON in notebooks: how they are written, signed, found and compared.
 
+Why in the notebook: a reader who gets the file gets its runs, and can replay them without a model.
+
 Read `record` first: what a notebook keeps of a run. `journal` holds a run in progress,
 `fingerprint` and `match` find the record of a cell, `notebook_file` keeps records with their
 cells, `signing` says who made a record and `countersign` who approved it, `inner_records` reads

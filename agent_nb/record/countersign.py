@@ -8,8 +8,8 @@ check the signature.
 
 Rules
 - A signature covers the record's hash, the cell's source and what the signer was shown.
-- The older first form does not cover what was shown, because it did not list calls of rows and
-  sub-agents: it counts only for records without such calls.
+- The older first form does not cover what was shown, because calls of rows and
+  sub-agents were not listed then: it counts only for records without them.
 - Anyone can write into a notebook: only a valid signature by a signer counts.
 - A person's newer signature for the same source replaces the older one.
 """
@@ -82,11 +82,8 @@ class Signatures:
                     texts_of.setdefault(str(record), {}).update(
                         dict.fromkeys(armored for armored, _ in find_signatures(text))
                     )
-        return {
-            record: "".join(list(texts)[:MOST])
-            for record, texts in sorted(texts_of.items())
-            if texts
-        }
+        sorted_texts = ((record, texts) for record, texts in sorted(texts_of.items()) if texts)
+        return {record: "".join(list(texts)[:MOST]) for record, texts in sorted_texts}
 
     def add(self, record: Record, source: str, key: PrivateKey) -> None:
         """Write a signature into the metadata; it replaces an older one by the same key.
@@ -120,10 +117,9 @@ class Signatures:
 
         Raises MissingExtra if that cannot be checked here.
         """
+        stranger = "signed with {}, which is not the key of a signer"
         return [
-            _SENTENCES[verdict].format(name=name)
-            if name
-            else f"signed with {fingerprint_key(key)}, which is not the key of a signer"
+            _SENTENCES[verdict].format(name=name) if name else stranger.format(fingerprint_key(key))
             for name, verdict, key in self._check(record, source, signers)
         ]
 

@@ -19,6 +19,7 @@ import msgspec
 
 from ..wire import encode_canonical
 from .figure_data import SameText
+from .sides import count_shared
 
 _NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
     "text/html": "HTML",
@@ -98,16 +99,11 @@ def _normalize(kind: str, content: Any) -> str:
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
         # `_CODE` has a group, so that every second part is code
-        names = _number_ids(parts[1::2])
+        names = _number_matches(parts[1::2], lambda p: [*_ID.findall(p), *_COUNTED.findall(p)])
         return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
     if _CHART.fullmatch(kind):  # JSON: its ids are numbered names and UUIDs
         return _rename_ids(text, _number_matches([text], _COUNTED.findall))
     return text
-
-
-def _number_ids(parts: list[str]) -> dict[str, str]:
-    """Return the replacements of the ids in the code of markup."""
-    return _number_matches(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
 
 
 def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
@@ -123,8 +119,6 @@ def _rename_ids(text: str, names: Mapping[str, str]) -> str:
 
 def _cut_excerpts(old: str, new: str) -> str:
     """Return a piece of each text, from shortly before the first character that differs."""
-    pairs = enumerate(zip(old, new, strict=False))
-    first = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
-    start = max(0, first - _EXCERPT // 3)
+    start = max(0, count_shared(old, new) - _EXCERPT // 3)
     before, after = (" ".join(text[start : start + _EXCERPT].split()) for text in (old, new))
     return f"…{before}… was, …{after}… is"

@@ -52,7 +52,7 @@ class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
     """One artist (a line, an axis, a legend …), or a row of bars.
 
     `name` and `label` identify it for people. `each` is the word for one of a row ("bar"). `hash`
-    is that of numbers and styles that are left out.
+    covers the numbers and styles that are left out.
     """
 
     name: str
@@ -110,17 +110,9 @@ def compare_figure_data(
 
 def _describe_other_artists(old: list[str], new: list[str]) -> str:
     """Return in words how the artists of two figures differ by their names."""
-    removed = next((name for name in old if name not in new), "")
-    added = next((name for name in new if name not in old), "")
-    if removed and added:
-        return f"{removed} is gone, {added} is new"
-    return (
-        f"{removed} is gone"
-        if removed
-        else f"{added} is new"
-        if added
-        else "its artists are reordered"
-    )
+    removed = [f"{name} is gone" for name in old if name not in new]
+    added = [f"{name} is new" for name in new if name not in old]
+    return ", ".join([*removed[:1], *added[:1]]) or "its artists are reordered"
 
 
 def _list_differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
@@ -156,15 +148,14 @@ def _compare_numbers(
     for position, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
         # written with `not <=`: a comparison with nan is false, and nan is a difference
         if a != b and (a is None or b is None or not abs(a - b) <= tolerance):
-            where = (
-                f"{each} {position} {name}" if each else f"{name} value {position} of {counts[0]}"
-            )
-            yield f"{where if counts[0] > 1 else name} was {_format_number(a)}, is {_format_number(b)}"
+            where = name
+            if counts[0] > 1:
+                value = f"{name} value {position} of {counts[0]}"
+                where = f"{each} {position} {name}" if each else value
+            yield f"{where} was {_format_number(a)}, is {_format_number(b)}"
     if abs(old.low - new.low) > tolerance or abs(old.high - new.high) > tolerance:
-        ranges = (
-            f"{_format_number(side.low)} to {_format_number(side.high)}" for side in (old, new)
-        )
-        yield "{} was {}, is {}".format(name, *ranges)
+        was, is_ = (f"{_format_number(s.low)} to {_format_number(s.high)}" for s in (old, new))
+        yield f"{name} was {was}, is {is_}"
     if old.hash != new.hash:
         yield f"some of the {counts[0]:,} values of {name} changed"
 

@@ -2,7 +2,7 @@
 
 Why: a killed process cannot clean up, but the operating system releases its locks.
 
-Rule: on a system without such locks (Windows) `is_locked` returns None, and the caller must judge
+Rule: Windows has no locks of this kind. There `is_locked` returns None, and the caller must judge
 by something else, such as the age of the file.
 """
 

@@ -121,7 +121,7 @@ def _describe_turns(history: Sequence[Sequence[Event]], hide: Hide) -> list[Any]
 
 
 def _list_messages(run: Sequence[Event]) -> Iterator[list[Any]]:
-    """Yield the prompts, answers and calls of a run; those of sub-agents do not count."""
+    """Yield the prompts, answers and calls of the run itself, without what its sub-agents did."""
     for event in run:
         if event.span:
             continue

@@ -19,7 +19,7 @@ REMEMBERED = 500  # the most marks that are kept
 
 
 def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
-    """Remove forgotten runs from the outputs; return all marks, those of earlier saves first.
+    """Remove forgotten runs from the outputs; return all marks, the oldest first.
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.
     """

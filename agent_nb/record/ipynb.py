@@ -59,18 +59,18 @@ def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
     return sorted({f for f in files if f.is_file() and not HIDDEN.intersection(f.parts)})
 
 
-def read_notebook(path: str | Path, name: str = "") -> dict[str, Any]:
-    """Return a notebook's JSON, with or without cells; `name` stands for the path in messages.
+def read_notebook(path: str | Path) -> dict[str, Any]:
+    """Return a notebook's JSON, with or without cells.
 
     Raises OSError, ValueError for text that is not a JSON object, and MergeConflictError.
     """
-    nb = _read_json(path, name)
+    nb = _read_json(path)
     if not isinstance(nb, dict):
         raise ValueError("not a notebook: its JSON is not an object")  # noqa: TRY004  (what is wrong is the file's content)
     return nb
 
 
-def _read_json(path: str | Path, name: str = "") -> Any:
+def _read_json(path: str | Path) -> Any:
     """Return the JSON of a file. Raises OSError, ValueError and MergeConflictError."""
     text = Path(path).read_bytes().decode("utf-8-sig")
     # msgspec, which is fast, refuses NaN and lone surrogates: `json` reads these below
@@ -82,10 +82,8 @@ def _read_json(path: str | Path, name: str = "") -> Any:
         line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith(MARKER)), 0)
         if not line:
             raise
-        shown = name or str(path)
-        raise MergeConflictError(
-            CONFLICT.format(path=shown, name=Path(path).name, line=line)
-        ) from fault
+        message = CONFLICT.format(path=path, name=Path(path).name, line=line)
+        raise MergeConflictError(message) from fault
 
 
 def load_notebook(path: str | Path) -> dict[str, Any]:

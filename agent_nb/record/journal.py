@@ -221,9 +221,9 @@ def remove_old_journals(
             status = path.stat()
         except OSError:
             continue
-        if (
-            now - status.st_mtime > max_age or total_bytes + status.st_size > max_bytes
-        ) and not Journal.is_being_written(path):
+        too_old = now - status.st_mtime > max_age
+        too_large = total_bytes + status.st_size > max_bytes
+        if (too_old or too_large) and not Journal.is_being_written(path):
             removed += _remove(path)
         else:
             total_bytes += status.st_size

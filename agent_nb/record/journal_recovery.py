@@ -8,9 +8,8 @@ Rule: lines that cannot be read are skipped: a torn last line, foreign lines, un
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from .packing import Home, Unpacker
 
 _HEAD = 256 * 1024  # bytes that a listing reads at the beginning of a file, for header and prompt
 _TAIL = 64 * 1024  # bytes that it reads at the end, for the last event
+_BLOCKS = ("think", "respond", "call")  # kinds of deltas whose unfinished blocks are kept
 
 
 class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,12 +102,12 @@ def fold_deltas(stream: Iterable[Event]) -> list[Event]:
             open_blocks.setdefault(event.block, []).append(event)
     start = stored[0].ts if stored else next((d[0].ts for d in open_blocks.values()), 0.0)
     for seq, pieces in enumerate(open_blocks.values(), len(stored) + 1):
-        stored.append(_BLOCKS[pieces[0].of](pieces, start, seq))
+        stored.append(_make_block(pieces, start, seq))
     return stored
 
 
-def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any]:
-    """Return the fields of an unfinished block that all types of blocks share.
+def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
+    """Return the event of an unfinished block.
 
     `start`: the time of the run's first event, from which the first gap of `chunks` counts.
     """
@@ -117,7 +117,7 @@ def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any
         now = round(piece.ts * 1000)
         pairs.append((len(piece.text), max(now - latest, 0)))
         latest = max(now, latest)
-    return {
+    fields: dict[str, Any] = {
         "seq": seq,
         "ts": pieces[-1].ts,
         "run": first.run,
@@ -129,34 +129,11 @@ def _shared_fields(pieces: list[Delta], start: float, seq: int) -> dict[str, Any
         "incomplete": True,
         "chunks": encode_chunks(pairs),
     }
-
-
-def _make_text(kind: type[Think | Respond], pieces: list[Delta], start: float, seq: int) -> Event:
-    return kind(content=_join_text(pieces), **_shared_fields(pieces, start, seq))
-
-
-def _make_call(pieces: list[Delta], start: float, seq: int) -> Event:
-    name = next((p.name for p in pieces if p.name), "")
-    block = pieces[0].block
-    return Call(
-        call_id=f"lost_{block}",
-        synthetic=True,
-        name=name,
-        raw_args=_join_text(pieces),
-        **_shared_fields(pieces, start, seq),
-    )
-
-
-def _join_text(pieces: list[Delta]) -> str:
-    return "".join(p.text for p in pieces)
-
-
-# the kinds of deltas (`Delta.of`) whose unfinished blocks are kept
-_BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
-    "think": partial(_make_text, Think),
-    "respond": partial(_make_text, Respond),
-    "call": _make_call,
-}
+    text = "".join(p.text for p in pieces)
+    if first.of != "call":
+        return (Think if first.of == "think" else Respond)(content=text, **fields)
+    name, call_id = next((p.name for p in pieces if p.name), ""), f"lost_{first.block}"
+    return Call(call_id=call_id, synthetic=True, name=name, raw_args=text, **fields)
 
 
 def _summarize_journal(path: Path) -> RecoverableRun | None:

@@ -38,7 +38,7 @@ def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
 
 
 def group_by_cell(records: Iterable[tuple[str, Any]]) -> Runs:
-    """Return the readable ones of (cell id, record) by cell id."""
+    """Return the readable records of (cell id, record) pairs, by cell id."""
     runs: Runs = {}
     for cell, record in records:
         if is_readable_record(record):

@@ -21,12 +21,8 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
     """Return (cell id, whole record) of nbdime's conflicts; with `take`, remove our conflicts."""
     metadata = metadata_of(nb)
     conflicts = as_dict(metadata.get(NBDIME))
-    our_entries = [
-        entry
-        for side in conflicts.values()
-        for entry in as_list(side)
-        if as_dict(entry).get("key") == METADATA_KEY
-    ]
+    entries = (entry for side in conflicts.values() for entry in as_list(side))
+    our_entries = [entry for entry in entries if as_dict(entry).get("key") == METADATA_KEY]
     if take and our_entries:
         others = {
             side: [e for e in as_list(entries) if e not in our_entries]
@@ -40,12 +36,8 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
         {path[2]: value for path, value in added if path[1] == "payloads"},
     )
-    records = [(path[2], value) for path, value in added if path[1] == "runs"]
-    return [
-        (cell, Payloads.attach(record, payloads))
-        for cell, record in records
-        if isinstance(record, dict)
-    ]
+    runs = ((path[2], v) for path, v in added if path[1] == "runs" and isinstance(v, dict))
+    return [(cell, Payloads.attach(record, payloads)) for cell, record in runs]
 
 
 def _walk_diff(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -88,9 +88,9 @@ class NotebookRuns:
         return any(as_dict(record).get("tape") for record in (*stored, *published))
 
     def list_all(self) -> list[CellRecord]:
-        """Return all records in the order of the cells, then those of deleted cells.
+        """Return all records in the order of the cells, then the records of deleted cells.
 
-        The records of one cell come oldest first; equal ones count once.
+        The records of one cell come oldest first; equal records count once.
         """
         nb = with_ids(self._nb)
         by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(nb)}
@@ -152,11 +152,9 @@ class NotebookRuns:
         unmerged = _list_unmerged_runs(nb, take=True)
         forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
-        loaded = {
-            cell: runs_of_cell
-            for cell, runs_of_cell in reassign_runs(cells, stored_runs(current)).items()
-            if cell in present or not isinstance(previous, dict)
-        }
+        loaded = reassign_runs(cells, stored_runs(current))
+        if isinstance(previous, dict):
+            loaded = {cell: listed for cell, listed in loaded.items() if cell in present}
         on_disk = reassign_runs(cells, stored_runs(previous))
         used = UsedCalls.merge(
             UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
@@ -170,11 +168,8 @@ class NotebookRuns:
         runs = _merge_runs(runs, inherit_runs(cells, runs), used_ids=used_ids)
         runs = _remove_leaving(runs, find_leaving_runs(cells, runs))
         gone = _count_missing_saves(runs, present, current, previous)
-        runs = {
-            cell: runs_of_cell
-            for cell, runs_of_cell in runs.items()
-            if runs_of_cell and gone.get(cell, 0) < 2
-        }
+        # without the runs of a cell that this save is the second to miss
+        runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
         if not runs and not forgotten and current is None:
             return False
         still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
@@ -221,25 +216,22 @@ class NotebookRuns:
     def drop_unbegun(self, executed: Collection[str], since: float) -> None:
         """Remove stale runs that Python code in a cell began.
 
-        A run is stale if its cell was `executed` and began no such run after `since` (epoch
-        seconds).
+        A run is stale if its cell was `executed`, and Python code in the cell began no run after
+        `since` (epoch seconds).
         """
         if not as_dict(self._ours):
             return
         runs = stored_runs(self._ours)
         used = self.used_calls().list_ids(without=executed)
         for cell in runs.keys() & executed:
-            code_runs = [
-                r
-                for r in runs[cell]
-                if r.get("execution") and r.get("conversation") == Provenance.NO_CONVERSATION
-            ]
+            begun = (r for r in runs[cell] if r.get("execution"))
+            code_runs = [r for r in begun if r.get("conversation") == Provenance.NO_CONVERSATION]
             if code_runs and all(read_start_time(r) < since for r in code_runs):
                 runs[cell] = [r for r in runs[cell] if r not in code_runs or r["id"] in used]
         self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
-        """Remove the `dropped` runs; give their cells back the `known` ones that are kept."""
+        """Remove the `dropped` runs; their cells get back `known` runs, as far as runs are kept."""
         if not dropped or not as_dict(self._ours):
             return
         runs, named = stored_runs(self._ours), self.used_calls().list_ids()
@@ -332,15 +324,12 @@ def _list_unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
 
 def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
     """Return `runs` without those that cells give up; runs that a cell only followed stay."""
-    return {
-        cell: [
-            r
-            for r in listed
-            if r["id"] not in leaving.get(cell, ())
-            or r.get("conversation") == Provenance.NO_CONVERSATION
-        ]
-        for cell, listed in runs.items()
-    }
+
+    def stays(cell: str, run: Record) -> bool:
+        followed = run.get("conversation") == Provenance.NO_CONVERSATION
+        return followed or run["id"] not in leaving.get(cell, ())
+
+    return {cell: [r for r in listed if stays(cell, r)] for cell, listed in runs.items()}
 
 
 def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:

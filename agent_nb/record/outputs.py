@@ -92,12 +92,10 @@ def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
     for cell, output in all_outputs(nb):
         own, ref = cell_id(cell), as_dict(as_dict(output.get("data")).get(RECORD_MIME)).get("ref")
         run = known.get(ref) if isinstance(ref, str) else None
-        if (
-            own
-            and run is not None
-            and not _find_maker(cell, run, present)
-            and all(r["id"] != run["id"] for r in runs.get(own, ()))
-        ):
+        # an output of a run that another cell began refers to a run that stays with that cell
+        if not own or run is None or _find_maker(cell, run, present):
+            continue
+        if all(r["id"] != run["id"] for r in runs.get(own, ())):
             copied.setdefault(own, []).append(run)
     return copied
 

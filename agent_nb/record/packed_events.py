@@ -86,7 +86,7 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         and _spells_out(event.raw_args, event.args)
     )
     packed = {
-        k: packer.pack_pictures(v)
+        k: [packer.pack_picture(picture) for picture in v]
         if k == PICTURES and isinstance(event, User | Result)
         else packer.pack(v)
         for k, v in fields.items()
@@ -127,11 +127,9 @@ def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     event = _read_plain(obj, position, run) or _read_packed(obj, position, run, unpacker)
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
-    return (
-        _refit_chunks(event)
-        if isinstance(event, Think | Respond | Call) and event.chunks
-        else event
-    )
+    if isinstance(event, Think | Respond | Call) and event.chunks:
+        return _refit_chunks(event)
+    return event
 
 
 def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
@@ -182,11 +180,10 @@ def in_written_order(events: list[Event]) -> list[Event]:
     """
     written: dict[str, dict[str, Any]] = {}
     for index, event in enumerate(events):
-        if (
-            isinstance(event, Call)
-            and isinstance(args := _decode_json(event.raw_args), dict)
-            and args == event.args
-        ):
+        if isinstance(event, Call):
+            args = _decode_json(event.raw_args)
+            if not isinstance(args, dict) or args != event.args:
+                continue
             written[event.call_id] = args
         elif not (isinstance(event, Approval) and event.args):
             continue

@@ -62,6 +62,16 @@ def payload_key(packed: Any, like: str = EXACT) -> str:
         return ""
 
 
+def surely_fits(value: Any, size: int) -> bool:
+    """Return whether the canonical text of a value is shorter than `size`; a quick estimate.
+
+    Where it is not sure, the caller measures that text, which takes longer to make.
+    """
+    with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return 2 * len(dumps(value)) < size  # the two texts differ only in numbers
+    return False
+
+
 def digest_value(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
     return hash_text(encode_canonical(value)).removeprefix(EXACT)[:length]
@@ -82,6 +92,7 @@ class Home:
         if len(path) >= _SHORTEST_HOME:
             # a path without backslashes has one form, and the mark ~
             self._hidden = {doubled: self.SIGN + "\\", path: self.SIGN + "~"}
+            # only whole names match: `/home/ann` is not in `/home/anna`
             longest_first = sorted(map(re.escape, self._hidden), key=len, reverse=True)
             self._find = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?![\w-])")
 
@@ -151,7 +162,7 @@ class Payloads(dict[str, Any]):
 
     @classmethod
     def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
-        """Return the whole record, with those of its payloads that are known.
+        """Return the whole record, with the known payloads that it needs.
 
         A payload inside the record takes precedence over one `beside` it.
         """
@@ -203,12 +214,8 @@ class Payloads(dict[str, Any]):
         pending = Payloads.find_keys(packed)
         while pending:
             keys |= pending
-            pending = {
-                key
-                for known_key in pending
-                if known_key in payloads
-                for key in Payloads.find_keys(payloads[known_key])
-            } - keys
+            known = [payloads[key] for key in pending if key in payloads]
+            pending = Payloads.find_keys(known) - keys
         return keys
 
 
@@ -223,26 +230,16 @@ class Packer:
     def pack(self, value: Any) -> Any:
         """Return the packed form of a field's value."""
         packed = self._pack(value, DEEPEST)
-        if isinstance(packed, dict | list) and packed and self._is_large(packed):
-            return self.keep(packed)
-        return packed
+        if not isinstance(packed, dict | list) or surely_fits(packed, self._large):
+            return packed
+        return self.keep(packed) if len(encode_canonical(packed)) > self._large else packed
 
     def pack_inside(self, value: Any) -> Any:
         """Return the packed form of a value that stays in place; large texts become payloads."""
         return self._pack(value, DEEPEST)
 
-    def _is_large(self, packed: Any) -> bool:
-        """Return whether the canonical text of a packed value is large."""
-        with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-            if 2 * len(dumps(packed)) < self._large:  # the two texts differ only in numbers
-                return False
-        return len(encode_canonical(packed)) > self._large
-
-    def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
-        """Return the packed form of attachments: the base64 of each picture is a payload."""
-        return [self._pack_picture(picture) for picture in pictures]
-
-    def _pack_picture(self, picture: Any) -> Any:
+    def pack_picture(self, picture: Any) -> Any:
+        """Return the packed form of an attachment: the base64 of a picture is a payload."""
         if not isinstance(picture, Mapping):
             return self.pack(picture)
         return {
@@ -307,7 +304,8 @@ class Unpacker:
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
-        # two levels more: a payload around the value, a mark at its deepest level
+        # two levels more than `pack`: a reference to a payload may stand around the whole value,
+        # and a mark around a value at its deepest level
         return self._unpack(value, DEEPEST + 2)
 
     def _unpack(self, value: Any, depth: int) -> Any:

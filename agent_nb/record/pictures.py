@@ -5,8 +5,8 @@ Why: a figure that is drawn again is rarely the same file, byte for byte.
 Rules
 - Two figures with data (`figure_data`) of the same library version are compared by these, and by
   pixels if the data are incomplete. All other pictures are compared by pixels.
-- The pixels of a figure are compared as a whole (`SHARE`), those of other pictures in tiles too
-  (`TILES`): a figure drawn by another version of a library differs in many small ways.
+- The pixels of a figure are compared as a whole (`SHARE`), the pixels of other pictures in tiles
+  too (`TILES`): a figure drawn by another version of a library differs in many small ways.
 - Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
 - Pictures come from strangers: only `FORMATS` are opened, and only up to `LARGEST` pixels.
 - Pillow is optional; without it the result says that pictures were not compared.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, ClassVar
 
 import msgspec
@@ -61,10 +62,8 @@ class PictureComparison(msgspec.Struct, frozen=True):
     ) -> PictureComparison:
         """Compare two lists pair by pair; a difference names the first pair that differs."""
         if len(recorded) != len(fresh):
-            now, before = len(fresh), len(recorded)
-            return cls(
-                f"it shows {now} picture{'' if now == 1 else 's'}, and the recording {before}"
-            )
+            noun = "picture" if len(fresh) == 1 else "pictures"
+            return cls(f"it shows {len(fresh)} {noun}, and the recording {len(recorded)}")
         unseen = note = ""
         for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
             comparison = cls.of_pair(*pair, same_text)
@@ -94,12 +93,16 @@ class PictureComparison(msgspec.Struct, frozen=True):
             if not all(displays) or len(displays) == 1:
                 return cls(f"it was {_name_kind(recorded)}, and is {_name_kind(fresh)}")
             return cls(DisplayPair(*displays).difference(same_text))
-        old, new = _read_base64(recorded), _read_base64(fresh)
+        # the base64 of each; an attachment may hold anything there
+        old, new = (p.get("data") if isinstance(p, Mapping) else p for p in (recorded, fresh))
         if old == new:
             return cls()
         if not isinstance(old, str) or not isinstance(new, str):
             return cls("a picture is missing" if old else "there is a picture")
-        before, now = (FigureData.read(_read_figure_data(side)) for side in (recorded, fresh))
+        before, now = (
+            FigureData.read(p.get(FigureData.KEY) if isinstance(p, Mapping) else None)
+            for p in (recorded, fresh)
+        )
         if before is None or now is None:
             note = "a figure without data of what it shows"
             figure = figure or before is not None or now is not None
@@ -127,16 +130,6 @@ def _name_kind(picture: Picture | None) -> str:
         filter(None, map(DisplayPair.kind_name, mime_bundle)),
         "text" if mime_bundle else "a picture",
     )
-
-
-def _read_base64(picture: Picture | None) -> Any:
-    """Return the base64 of a picture; an attachment may hold anything there."""
-    return picture.get("data") if isinstance(picture, Mapping) else picture
-
-
-def _read_figure_data(picture: Picture | None) -> Any:
-    """Return what an attachment holds as the data of a figure, None for base64."""
-    return picture.get(FigureData.KEY) if isinstance(picture, Mapping) else None
 
 
 def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureComparison:
@@ -181,10 +174,7 @@ def _largest_channel(picture: Any) -> Any:
     """Return the largest channel of each pixel."""
     from PIL import ImageChops
 
-    first, *other_bands = picture.split()
-    for band in other_bands:
-        first = ImageChops.lighter(first, band)
-    return first
+    return reduce(ImageChops.lighter, picture.split())
 
 
 def _describe_tile(old: Any, new: Any) -> str:

@@ -4,7 +4,8 @@ Why one place: anyone who can write into a notebook can write any time into a re
 record must neither come before the user's own records nor displace them.
 
 Rules
-- The user's own records, and those of signers in a test, come first, whatever times they name.
+- The user's own records come first, in a test also the records of signers, whatever times they
+  name.
 - A start that is not a time, or lies in the future, counts as the oldest.
 - Records of others never displace the user's, but their newest execution is always kept: a
   colleague may just have recorded it.

@@ -153,8 +153,8 @@ def record_hash(record: Record) -> str:
 def hash_and_text(record: Record) -> tuple[str, str]:
     """Return the content hash of a record and the canonical text that is hashed.
 
-    The scheme is that of the record's own hash, else the newest. Both are "" if the record is not
-    JSON.
+    The record's own hash decides the scheme; a record without a hash gets the newest scheme. Both
+    results are "" if the record is not JSON.
     """
     stated = record.get("hash")
     scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT
@@ -191,11 +191,9 @@ def events_of(
     return complete_log(in_written_order(unpacked))
 
 
-def log_of(
-    record: Any, payloads: Mapping[str, Any] | None = None, *, home: str | None = None
-) -> EventLog:
+def log_of(record: Any) -> EventLog:
     """Return the log of a record; see `events_of`."""
-    return EventLog.of_events(events_of(record, payloads, home=home))
+    return EventLog.of_events(events_of(record))
 
 
 def _choose_home(path: str | None) -> str:

@@ -104,7 +104,7 @@ class LogCalls:
 
     @classmethod
     def read_all(cls, log: Sequence[Event], home: str | None = None) -> Iterator[LogCalls]:
-        """Yield the log of a run, then those of all records inside it.
+        """Yield the log of a run, then the logs of all records inside it.
 
         `home`: see `events_of`. Raises UsageError if there are too many.
         """

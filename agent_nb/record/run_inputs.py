@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ..events import Event, RunStart, User
+from ..wire import as_dict
 from .fingerprint import OUTPUT, Digests, turns_of
 from .pictures import PictureComparison
 from .sides import SideBySide
@@ -83,7 +84,7 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
     def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
-        """Return lines that describe how the inputs `names` differ from those of a recorded run."""
+        """Return lines on how the inputs `names` differ from the inputs of a recorded run."""
         start, user = RunStart.first_in(recorded), User.first_in(recorded)
         return [line for name in names for line in _DESCRIBE[name](self, start, user)]
 
@@ -132,11 +133,12 @@ def _describe_tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[
 
 
 def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    """Yield the differences of the system message, of each sampling value, and of the dialect."""
     old, new = start.settings, inputs.settings
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
         yield from ["system:", *SideBySide(before, after).unified_diff()]
-    old_sampling, new_sampling = _as_mapping(old.get("sampling")), _as_mapping(new.get("sampling"))
+    old_sampling, new_sampling = as_dict(old.get("sampling")), as_dict(new.get("sampling"))
     for name in sorted({*old_sampling, *new_sampling}):
         old_text = _setting_text(old_sampling.get(name))
         new_text = _setting_text(new_sampling.get(name))
@@ -149,7 +151,7 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
 
 
 def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
-    old, new = _as_mapping(start.settings.get(OUTPUT)), _as_mapping(inputs.output)
+    old, new = as_dict(start.settings.get(OUTPUT)), as_dict(inputs.output)
     names = [str(side.get("name") or "none") for side in (old, new)]
     if names[0] != names[1]:
         yield f"output: the type changed: {names[0]} → {names[1]}"
@@ -161,15 +163,12 @@ def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator
     yield from [f"output: the type changed: {names[0]}", *SideBySide(before, after).unified_diff()]
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _setting_text(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
 def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    """Yield which earlier turn differs first, by its number and the beginning of its prompt."""
     recorded_turns = start.settings.get("turns")  # digests; older records have none
     if not isinstance(recorded_turns, list):
         yield "conversation: the turns before this one are not those of the recording"

@@ -42,6 +42,7 @@ class SideBySide(msgspec.Struct, frozen=True):
             return [(self.CHANGED, *self.show_difference())]
         matcher = SequenceMatcher(None, before, after, autojunk=False)
         for group in matcher.get_grouped_opcodes(AROUND):
+            # an opcode: its kind, from and to in `before`, from and to in `after`
             first, last = group[0], group[-1]
             rows += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
             for kind, a, b, c, d in group:
@@ -92,7 +93,7 @@ class SideBySide(msgspec.Struct, frozen=True):
 
     def show_difference(self) -> tuple[str, str]:
         """Return Python literals of both texts from shortly before their first difference."""
-        first = _count_shared(self.recorded, self.now)
+        first = count_shared(self.recorded, self.now)
         start = max(0, first - BEFORE)
         recorded, now = (
             f"{'…' if start else ''}{side[start : first + BEFORE]!r}"
@@ -101,7 +102,7 @@ class SideBySide(msgspec.Struct, frozen=True):
         return recorded, now
 
 
-def _count_shared(one: str, other: str) -> int:
+def count_shared(one: str, other: str) -> int:
     """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
@@ -121,7 +122,7 @@ def _skip_equal_start(before: list[str], after: list[str]) -> tuple[list[str], l
 def _shift_row(row: Row, width: int) -> Row:
     """Return a row with its difference among the first `width` characters."""
     mark, old, new = row
-    first = _count_shared(old, new)
+    first = count_shared(old, new)
     if mark != SideBySide.CHANGED or first < width - 1 or not (old and new):
         return row
     start = first - min(BEFORE, width // 2)

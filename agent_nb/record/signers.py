@@ -2,8 +2,8 @@
 
     alice namespaces="record@jupyter-agent-nb" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA… alice@work
 
-Why OpenSSH's `allowed_signers` format: a team that signs its commits has such a file, and
-`ssh-keygen -Y verify` reads the same one.
+Why OpenSSH's `allowed_signers` format: a team that signs its commits already has a file of it, and
+`ssh-keygen -Y verify` reads that file.
 
 Rules
 - A list in a notebook's folder or repository counts only if the user names it on a command line.
@@ -175,20 +175,16 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
     """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
     if _is_blank(line):
         return
-    words = _split_words(line)
+    # with their quotes; none if a quote is not closed
+    words: list[str] = [] if line.count('"') % 2 else _WORD.findall(line)
     # the kind of the key is the second word, or the third after options
     kind_index = next((n for n, word in enumerate(words[1:3], 1) if _KIND.fullmatch(word)), 0)
     if not kind_index or len(words) < kind_index + 2:
         raise UsageError(
             f"{where}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
         )
-    listed, options, kind, key = (
-        words[0].strip('"'),
-        ",".join(words[1:kind_index]),
-        words[kind_index],
-        words[kind_index + 1],
-    )
-    name, name_problem = _list_names(listed)
+    kind, key = words[kind_index : kind_index + 2]
+    name, name_problem = _list_names(words[0].strip('"'))
     if kind != ED25519:
         yield Signer(
             name,
@@ -196,7 +192,8 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
         )
         return
     try:
-        yield Signer(name, parse_public_key(key), _describe_problem(options) or name_problem)
+        problem = _describe_problem(",".join(words[1:kind_index])) or name_problem
+        yield Signer(name, parse_public_key(key), problem)
     except UsageError as fault:
         raise UsageError(f"{where}: {fault}") from None
 
@@ -216,11 +213,6 @@ def _list_names(patterns: str) -> tuple[str, str]:
         if not name.startswith("!") and not any(fnmatchcase(name, e) for e in excluded)
     ]
     return (",".join(names), "") if names else (patterns, f"{patterns} excludes, and names nobody")
-
-
-def _split_words(line: str) -> list[str]:
-    """Return the words of a line with their quotes; [] if a quote is not closed."""
-    return [] if line.count('"') % 2 else _WORD.findall(line)
 
 
 def _describe_problem(options: str) -> str:

@@ -112,20 +112,15 @@ def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
 def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
     """Return why `user_key` returns b"" and what to do about it, "" if there is a secret."""
     path = _find_secret_file(folder)
+    name = shorten_path(path)
     try:
-        return (
-            ""
-            if _read_secret(path)
-            else f"{shorten_path(path)} is empty; remove it, and the next run makes a new one"
-        )
+        empty = not _read_secret(path)
     except OSError as fault:
-        exists = os.path.exists(path)
-        action, todo = (
-            ("read", f"make {shorten_path(path)} readable")
-            if exists
-            else ("made", f"make {shorten_path(path.parent)} writable")
-        )
-        return f"{shorten_path(path)} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+        action, todo = "made", f"make {shorten_path(path.parent)} writable"
+        if os.path.exists(path):
+            action, todo = "read", f"make {name} readable"
+        return f"{name} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+    return f"{name} is empty; remove it, and the next run makes a new one" if empty else ""
 
 
 def _find_secret_file(folder: str | os.PathLike[str] | None) -> Path:

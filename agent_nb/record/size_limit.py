@@ -11,13 +11,12 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from ..wire import dumps, encode_canonical
-from .packing import Payloads
+from ..wire import encode_canonical
+from .packing import Payloads, surely_fits
 
 CAP = 4 << 20  # bytes of JSON of one record
 HEAD = 1000  # characters that are kept of a cut text
@@ -86,10 +85,11 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
 
     Return what was cut. `payloads` stay; the caller removes those that are no longer referred to.
     """
-    if _is_surely_small((packed, payloads), cap):
+    if surely_fits((packed, payloads), cap):
         return []
     weights = {key: measure_json(value) for key, value in payloads.items()}
-    excess = measure_json(packed) + sum(weights[k] for k in _find_used_keys(packed, payloads)) - cap
+    used = Payloads.find_needed_keys(packed, payloads)
+    excess = measure_json(packed) + sum(weights[key] for key in used) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []  # event, field, bytes of the cut value
     for kind, field in ORDER:
         if excess <= 0:
@@ -108,19 +108,6 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
         if id(event) in seqs
     ]
     return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
-
-
-def _is_surely_small(value: Any, cap: int) -> bool:
-    """Return whether the canonical JSON of a value surely fits; a quick estimate."""
-    with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        return 2 * len(dumps(value)) < cap  # the two texts differ only in numbers
-    return False
-
-
-def _find_used_keys(value: Any, payloads: dict[str, Any]) -> set[str]:
-    """Return the keys of the payloads that a value refers to, those inside payloads included."""
-    used = Payloads.find_keys(value)
-    return used | {k for key in used if key in payloads for k in Payloads.find_keys(payloads[key])}
 
 
 def _find_large_values(
@@ -163,7 +150,7 @@ def _replace_by_mark(
 
 
 def _remove_events(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
-    """Remove whole events, in the order of `DROPPED` and the last ones first.
+    """Remove whole events, type after type in the order of `DROPPED`, the last events first.
 
     Stops when `excess` bytes are removed; yields a `Cut` for each type.
     """

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..wire import as_dict, as_list
 from .agent_cells import agent_cell, source_hash
 from .ipynb import Cell, cell_id, source_of
 from .record import Record
@@ -64,11 +65,6 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     return homeless | {old: new for new, old in moved.items()}
 
 
-def _parse_agent_cell(cell: Cell) -> tuple[str, str] | None:
-    """Return the option line and the body of an agent cell, None for another cell."""
-    return agent_cell(source_of(cell)) if cell.get("cell_type") == "code" else None
-
-
 def _made_any(listed: Sequence[Record], text: str | None) -> bool:
     """Return whether a cell with this text made one of the runs, not only followed it."""
     return text is not None and any(
@@ -91,29 +87,21 @@ def _read_start(record: Record) -> float:
 def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     """Sort ids by number, as nbstripout gives them, then others by the start of their first run."""
     number = cell.rstrip(HOMELESS)
-    return (
-        (False, float(number))
-        if number.isdecimal() and len(number) < 10
-        else (True, min(map(_read_start, listed), default=0.0))
-    )
+    if number.isdecimal() and len(number) < 10:
+        return False, float(number)
+    return True, min(map(_read_start, listed), default=0.0)
 
 
 def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs that agent cells without runs inherit, by cell id."""
-    orphans = [
-        listed
-        for cell, listed in runs.items()
-        if listed and cell not in {cell_id(c) for c in cells}
-    ]
+    present = {cell_id(cell) for cell in cells}
+    orphans = [listed for cell, listed in runs.items() if listed and cell not in present]
     runs_of: dict[str, list[Record]] = {}
     for cell, body, below in _list_agent_cells(cells):
         if cell and body and not runs.get(cell):
             below_runs = next((runs[c] for c in below if runs.get(c)), ())
-            inherited = (
-                below_runs
-                if below_runs and _read_prompt(below_runs).startswith(body)
-                else _find_merged_runs(body, orphans)
-            )
+            is_split = below_runs and _read_prompt(below_runs).startswith(body)
+            inherited = below_runs if is_split else _find_merged_runs(body, orphans)
             runs_of |= {cell: list(inherited)} if inherited else {}
     return runs_of
 
@@ -132,32 +120,25 @@ def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[st
     """Yield (id, text, ids of the other code cells before the next agent cell)."""
     cell, body, below = "", "", list[str]()
     for item in cells:
-        parts = _parse_agent_cell(item)
-        if parts is not None:
+        if item.get("cell_type") != "code":
+            continue
+        if (parts := agent_cell(source_of(item))) is not None:
             yield cell, body, below
             cell, body, below = cell_id(item), parts[1].replace("\r\n", "\n").strip(), []
-        elif item.get("cell_type") == "code" and cell_id(item):
+        elif cell_id(item):
             below.append(cell_id(item))
     yield cell, body, below
 
 
 def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequence[Record]:
     """Return the runs of the gone cell whose prompt is the longest beginning of this text."""
-    merged = [
-        listed
-        for listed in orphans
-        if (prompt := _read_prompt(listed)) and f"{body}\n".startswith(f"{prompt}\n")
-    ]
-    return max(merged, key=lambda listed: len(_read_prompt(listed)), default=())
+    prompts = ((_read_prompt(listed), listed) for listed in orphans)
+    merged = [pair for pair in prompts if pair[0] and f"{body}\n".startswith(f"{pair[0]}\n")]
+    return max(merged, key=lambda pair: len(pair[0]), default=("", ()))[1]
 
 
 def _read_prompt(listed: Sequence[Record]) -> str:
     """Return the prompt of the newest run, "" if it is unknown."""
-    events = listed[0].get("events")
-    prompts = (
-        (e.get("content") for e in events if isinstance(e, dict) and e.get("type") == "user")
-        if isinstance(events, list)
-        else iter(())
-    )
-    first = next(prompts, "")
+    events = map(as_dict, as_list(listed[0].get("events")))
+    first = next((e.get("content") for e in events if e.get("type") == "user"), "")
     return first.strip() if isinstance(first, str) else ""

@@ -1,6 +1,6 @@
 """Ed25519 signatures in the format of `ssh-keygen -Y sign`, and the keys that make and check them.
 
-Why this format: people have such keys and know how to keep, share and revoke them, and OpenSSH can
+Why this format: people have SSH keys and know how to keep, share and revoke them, and OpenSSH can
 check a signature without our code.
 
 Rules
@@ -53,9 +53,8 @@ def armor_signature(signature: Signature) -> str:
     value = _encode_string(ED25519.encode()) + _encode_string(signature.value)
     # b"" is a reserved field
     fields = (signature.key, signature.namespace.encode(), b"", signature.algorithm.encode(), value)
-    text = base64.b64encode(
-        _MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_encode_string, fields))
-    ).decode()
+    head = _MAGIC + struct.pack(">I", _VERSION)
+    text = base64.b64encode(head + b"".join(map(_encode_string, fields))).decode()
     lines = [text[n : n + _COLUMNS] for n in range(0, len(text), _COLUMNS)]
     return "\n".join([_BEGIN, *lines, _END]) + "\n"
 
@@ -147,12 +146,8 @@ class PrivateKey:
     def sign(self, message: bytes, namespace: str) -> Signature:
         """Return the signature of a message."""
         algorithm = next(iter(HASHES))
-        return Signature(
-            self.public,
-            namespace,
-            algorithm,
-            self._private.sign(_signed_bytes(message, namespace, algorithm)),
-        )
+        value = self._private.sign(_signed_bytes(message, namespace, algorithm))
+        return Signature(self.public, namespace, algorithm, value)
 
 
 def parse_public_key(text: str) -> bytes:
@@ -185,12 +180,9 @@ def fingerprint_key(key: bytes) -> str:
 
 def _signed_bytes(message: bytes, namespace: str, algorithm: str) -> bytes:
     """Return the bytes that are signed for a message; b"" is a reserved field."""
-    return _MAGIC + b"".join(
-        map(
-            _encode_string,
-            (namespace.encode(), b"", algorithm.encode(), HASHES[algorithm](message).digest()),
-        )
-    )
+    digest = HASHES[algorithm](message).digest()
+    fields = (namespace.encode(), b"", algorithm.encode(), digest)
+    return _MAGIC + b"".join(map(_encode_string, fields))
 
 
 def _encode_string(value: bytes) -> bytes:

@@ -3,7 +3,7 @@
     metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
 
 Why: an execution sends only requests that have changed; older records, also of other cells, answer
-the rest. Without these lists such records would be dropped for their age.
+the rest. Without these lists, records that are still needed would be dropped for their age.
 
 Rules
 - The output below a cell has the list of its execution (`RunNumbers.TAPE`); saving collects it.
@@ -53,7 +53,7 @@ class UsedCalls(dict[str, list[list[str]]]):
 
     @classmethod
     def merge(cls, *sources: Mapping[str, Sequence[Sequence[str]]]) -> UsedCalls:
-        """Return the lists that are kept: the newest of each source, then their second ones …"""
+        """Return the lists that are kept: the newest of each source, then the second newest …"""
         merged = cls()
         for cell in dict.fromkeys(chain.from_iterable(sources)):
             kept: list[list[str]] = []
@@ -68,11 +68,9 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return the lists of cells that are present or have runs, with the ids of `runs` alone."""
         known = {str(record["id"]) for listed in runs.values() for record in listed}
         cells = {*present, *runs}
-        left = {
-            cell: [[name for name in ids if name in known] for ids in lists]
-            for cell, lists in self.items()
-            if cell in cells
-        }
+        left = {cell: lists for cell, lists in self.items() if cell in cells}
+        for cell, lists in left.items():
+            left[cell] = [[name for name in ids if name in known] for ids in lists]
         return UsedCalls.merge(left)
 
     def newest(self, cell: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..events import Unknown
+from ..wire import as_list
 from .packing import Payloads
 from .record import FORMAT, Record, RecordFields, events_of
 from .signing import hash_fits
@@ -47,8 +48,7 @@ def _list_shape_problems(record: Record) -> Iterator[str]:
 
 def _list_event_problems(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what is wrong with the events: their shape, numbers, types and the end of the run."""
-    stored = record.get("events")
-    stored = stored if isinstance(stored, list) else []
+    stored = as_list(record.get("events"))
     objects = [o for o in stored if isinstance(o, dict)]
     if len(objects) < len(stored):
         yield f"{len(stored) - len(objects)} of its events are not objects"

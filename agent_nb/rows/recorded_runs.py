@@ -41,11 +41,8 @@ class Runs(Sequence[Run]):
     @overload
     def __getitem__(self, index: slice) -> Runs: ...
     def __getitem__(self, index: int | slice) -> Run | Runs:
-        return (
-            Runs(self._runs[index], self.problems)
-            if isinstance(index, slice)
-            else self._runs[index]
-        )
+        selected = self._runs[index]
+        return Runs(selected, self.problems) if isinstance(selected, Sequence) else selected
 
     def __len__(self) -> int:
         return len(self._runs)

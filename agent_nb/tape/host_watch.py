@@ -49,6 +49,7 @@ _HERE = ("127.0.0.1", "localhost", "::1")
 _QUIETING = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # LiteLLM fetches a list of prices when it is imported
     "OPENAI_AGENTS_DISABLE_TRACING": "true",  # the Agents SDK uploads traces, some seconds later
+    "LANGSMITH_TRACING_V2": "false",  # so does LangChain; read before the names that users set
 }
 
 

@@ -17,13 +17,17 @@ from ..models import Config, Http
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider; `tail` ends its base URL, and is no part of a request's path."""
+    """A provider; `tail` ends its base URL, and is no part of a request's path.
+
+    `aliases`: further variables for the address, which some libraries read first.
+    """
 
     name: str
     variable: str
     key: str
     official: str
     tail: str = ""
+    aliases: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, address: str) -> Provider:
@@ -36,8 +40,21 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 PROVIDERS = (
-    Provider("openai", "OPENAI_BASE_URL", "OPENAI_API_KEY", "https://api.openai.com/v1", "/v1"),
-    Provider("anthropic", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+    Provider(
+        "openai",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        "https://api.openai.com/v1",
+        "/v1",
+        aliases=("OPENAI_API_BASE",),  # LangChain, LiteLLM
+    ),
+    Provider(
+        "anthropic",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        "https://api.anthropic.com",
+        aliases=("ANTHROPIC_API_URL", "ANTHROPIC_API_BASE"),  # LangChain; LiteLLM
+    ),
     Provider(
         "google",
         "GOOGLE_GEMINI_BASE_URL",

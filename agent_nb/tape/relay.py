@@ -28,6 +28,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -73,7 +74,9 @@ class Relay:
 
     `answer` is called for each request: in a thread, unless `is_quick` returns True, since a change
     of threads delays the request. `refuse` makes the relay also a proxy that refuses each request;
-    it takes the target and returns the reason.
+    it takes the target and returns the reason. `aliases`: what further variables for a provider's
+    address hold, "" if they are not set. Their calls are the provider's, so that they are found
+    where the variables are not set.
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
@@ -85,9 +88,14 @@ class Relay:
         answer: Answer,
         refuse: Callable[[str], str] | None = None,
         is_quick: Callable[[], bool] = lambda: False,
+        aliases: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         # by the first part of a request's path
         self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
+        self._aliases = {
+            alias: p for p in PROVIDERS for alias in p.aliases if aliases.get(alias, "")
+        }
+        self._servers |= {alias: (p, Http(aliases[alias])) for alias, p in self._aliases.items()}
         self._lock = threading.Lock()
         self._answer, self._is_quick = answer, is_quick
         self._spending = Spending()
@@ -118,7 +126,9 @@ class Relay:
 
     def list_variables(self) -> dict[str, str]:
         """Return the variables that point programs here, and keep them from asking others."""
-        return {**{p.variable: self.address(p) for p in PROVIDERS}, **QUIET}
+        variables = {p.variable: self.address(p) for p in PROVIDERS}
+        variables |= {name: f"{self.base}/{name}{p.tail}" for name, p in self._aliases.items()}
+        return {**variables, **QUIET}
 
     def limit(
         self, rpm: float | None, concurrency: float | None, budget: float | None = None

@@ -8,13 +8,13 @@ import sys
 import msgspec
 import pytest
 from helpers.pictures import attached, png
+from helpers.replays import replay
 from helpers.scripts import batch
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, ToolContext, tool
 from agent_nb.agent import result_pictures
 from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
-from agent_nb.agent.replay import replay
 from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record

@@ -7,6 +7,7 @@ import json
 import anyio
 import pytest
 from helpers.paths import DATA
+from helpers.replays import replay
 from helpers.scripts import batch
 from helpers.waiting import wait
 
@@ -14,7 +15,6 @@ from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent.history import read_printed, write_messages
 from agent_nb.agent.recorded_turns import RecordedTurns
-from agent_nb.agent.replay import replay
 from agent_nb.host import plugins
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import run_record

@@ -115,7 +115,7 @@ def test_a_childs_own_limits_count_where_they_are_tighter():
 
 def test_a_budget_that_is_spent_leaves_a_child_a_limit():
     meter = Meter(Limits(cost=0.5, turns=1))
-    meter.count_turns(1)
+    meter.turns += 1
     meter.add(Counts(cost=0.5))
     left = tighten(Limits(cost=2.0, turns=9), meter.remaining())
     assert 0 < left.cost < 0.001

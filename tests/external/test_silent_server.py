@@ -7,12 +7,10 @@ from helpers.tcp_server import listen
 from helpers.waiting import wait
 
 from agent_nb.errors import AgentError, ModelError, UsageError
-from agent_nb.events import EventLog
 from agent_nb.external import connect
-from agent_nb.external.attached_run import attach
+from agent_nb.external.attached_run import Attached, attach
 from agent_nb.external.connect import Backoff, Target
 from agent_nb.external.http_stream import read_stream
-from agent_nb.external.remote_control import RemoteControl
 
 QUICK = Backoff(first=0.001, most=0.01, patience=0.6, door=0.1, idle=0.3)
 
@@ -33,11 +31,11 @@ async def newest(server):
 
 
 async def cancel(server):
-    await RemoteControl(Target(server, "r"), EventLog("r")).cancel()
+    await Attached(Target(server, "r")).cancel()
 
 
 async def approve(server):
-    control = RemoteControl(Target(server, "r"), EventLog("r"))
+    control = Attached(Target(server, "r"))
     await control.approve("c1", allow=True, args=None, scope="once", reason="")
 
 

@@ -202,7 +202,8 @@ def test_deltas_stay_whole_under_another_home():
         log.append(e.Delta(block="1", of="respond", text=text[at : at + 5]))
     log.append(e.Respond(block="1", content=text))
     log.append(e.End())
-    other = log_of(run_record(log, home="/home/ann"), home="/Users/bob-the-builder")
+    record = run_record(log, home="/home/ann")
+    other = EventLog.of_events(events_of(record, home="/Users/bob-the-builder"))
     assert "".join(d.text for d in other.deltas()) == "see /Users/bob-the-builder/x"
 
 

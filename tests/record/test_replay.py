@@ -6,6 +6,7 @@ import socket
 import anyio
 import msgspec
 import pytest
+from helpers.replays import replay
 from helpers.scripts import batch
 from helpers.waiting import wait
 
@@ -13,7 +14,6 @@ from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent import history as context
 from agent_nb.agent.recorded_turns import RecordedTurns
-from agent_nb.agent.replay import replay
 from agent_nb.errors import UsageError
 from agent_nb.notebook.files.library import select_cell_records
 from agent_nb.record.fingerprint import Digests

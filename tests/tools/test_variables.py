@@ -12,11 +12,11 @@ import anyio
 import pandas as pd
 import pytest
 from helpers.hostile_objects import HITS, hostile
+from helpers.replays import replay
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.dependencies import Reader, digest_dependencies
 from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
-from agent_nb.agent.replay import replay
 from agent_nb.record.record import run_record
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.policy import Policy

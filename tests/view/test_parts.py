@@ -95,7 +95,7 @@ def test_a_widget_is_drawn_in_its_kernel_and_has_forms_without_it():
     _, shown, _ = make_parts(run(call("a", widget)))
     assert shown[WIDGET]["model_id"] == "abc"
     assert "bins" in shown["text/html"]
-    (recorded,) = Packer(home_at("")).pack_pictures([widget])
+    recorded = Packer(home_at("")).pack_picture(widget)
     assert "live" not in recorded
     assert len(make_parts(run(call("a", recorded)))) == 1
 

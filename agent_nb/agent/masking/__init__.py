@@ -1,5 +1,7 @@
 """Comparison of a recorded result with a new one: which differences do not count.
 
+Why: a test that fails because a second has passed is soon ignored.
+
 `masks` compares; `clock`, `durations` and `folders` find the pieces that may differ; `clock_reads`
 finds out whether the code that ran measures time.
 """

@@ -14,10 +14,12 @@ Rules
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -152,9 +154,8 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             day["arguments"] = ", ".join(arguments.split(", ")[:3])
         if digits := day.pop("datetime_digits", None):
             day["date_digits"] = digits[:8]
-        return (
-            not day.get("epoch") and next(_list_days(day), None) is not None and self._is_near(day)
-        )
+        names_day = not day.get("epoch") and next(_list_days(day), None) is not None
+        return names_day and self._is_near(day)
 
     def is_aged(self, new: Clock, old: Clock) -> bool:
         """Return whether `ls -l` wrote both values for one file: `new` in this run, `old` later.
@@ -174,7 +175,11 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     def _is_near(self, parts: Parts) -> bool:
         try:
-            return any(self._touches(start, length) for start, length in self._list_readings(parts))
+            # the stretch touches the run, or the `AROUND` seconds before or after it
+            return any(
+                start <= self.ended + AROUND and start + length >= self.began - AROUND
+                for start, length in self._list_readings(parts)
+            )
         except (ValueError, OverflowError, OSError):
             return False
 
@@ -184,10 +189,6 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             return ZoneInfo(self.zone)
         except (OSError, ValueError, KeyError):  # empty, or unknown on this machine
             return timezone(timedelta(seconds=self.offset))
-
-    def _touches(self, start: float, length: float) -> bool:
-        """Return whether the `length` seconds from `start` touch the run, or `AROUND` it."""
-        return start <= self.ended + AROUND and start + length >= self.began - AROUND
 
     def _list_readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
         """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""
@@ -276,15 +277,10 @@ def _count_seconds(*parts: str) -> float:
 
 def read_time_zone() -> tuple[str, int]:
     """Return this machine's time zone: IANA name ("" if unknown) and current offset in seconds."""
-    return _zone_name(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
-
-
-def _zone_name() -> str:
-    import os
-
     configured = os.environ.get("TZ", "").lstrip(":")
     name = configured or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    return name if is_zone(name) else ""
+    offset: Any = datetime.now().astimezone().utcoffset()  # an aware time has one
+    return name if is_zone(name) else "", int(offset.total_seconds())
 
 
 def is_zone(name: str) -> bool:

@@ -119,7 +119,7 @@ def _interpreter_folders(home: str, program: str) -> Mapping[str, list[int | str
 
 
 def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece]:
-    """Yield the folders in a text: first those of packages, then those in `known`, longest first.
+    """Yield the folders in a text: first folders of packages, then those in `known`, longest first.
 
     `known`: path -> roles (see `Folders.roles`). The name that follows the temporary folder
     is yielded too, as it may be made up.
@@ -172,16 +172,10 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
 
 def _find_path(folder: Any, text: str, starts: Sequence[int]) -> str:
     """Return the path at one of `starts` that has the length and digest `folder`, else ""."""
-    # "/" has length 1: it would be found in every text
-    if not (
-        isinstance(folder, list)
-        and len(folder) == 2
-        and isinstance(folder[0], int)
-        and folder[0] > 1
-    ):
+    length, digest = folder if isinstance(folder, list) and len(folder) == 2 else (0, "")
+    if not isinstance(length, int) or length <= 1:  # "/" would be found in every text
         return ""
-    length, digest = folder
-    paths = dict.fromkeys(text[start : start + length] for start in starts)
-    return next(
-        (path for path in paths if len(path) == length and digest_value(path) == digest), ""
-    )
+    for path in dict.fromkeys(text[start : start + length] for start in starts):
+        if len(path) == length and digest_value(path) == digest:
+            return path
+    return ""

@@ -12,8 +12,8 @@ Rules
   them must be equal.
 - Two pieces may differ if both are times near their own run, the same folder of their own run,
   made-up names of temporary files, or alike durations where these are tolerated (`Measures`).
-- `Verdict.masked` lists, once each, the differences that did not count, those of the first step
-  (colours, blanks, overwritten text, …) included.
+- `Verdict.masked` lists, once each, the differences that did not count, including what the
+  first step masks (colours, blanks, overwritten text, …).
 """
 
 from __future__ import annotations
@@ -182,17 +182,13 @@ class _Comparison:
         self._project_rules = [
             (f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
         ]
-        self._rules = (
-            *(_TIMING_RULES if measures.clock or measures.commands else ()),
-            *_GENERAL_RULES,
-        )
+        timing = _TIMING_RULES if measures.clock or measures.commands else ()
+        self._rules = (*timing, *_GENERAL_RULES)
 
     def same_values(self, old: Any, new: Any) -> bool:
         """Return whether two values are the same."""
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            return self._same_mappings(
-                {str(k): v for k, v in old.items()}, {str(k): v for k, v in new.items()}
-            )
+            return self._same_mappings(*({str(k): v for k, v in m.items()} for m in (old, new)))
         if isinstance(old, list | tuple) and isinstance(new, list | tuple):
             return len(old) == len(new) and all(map(self.same_values, old, new))
         if isinstance(old, str) and isinstance(new, str):
@@ -206,6 +202,7 @@ class _Comparison:
 
         Keys that differ may still be the same to `_same_texts`: paths, say.
         """
+        # the keys that only one side has
         left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
         pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
         return len(left) == len(right) and all(
@@ -248,18 +245,15 @@ class _Comparison:
         folder_roles = self._before.folders.roles(old)
         for path, roles in self._now.folders.roles(new).items():
             folder_roles[path] = folder_roles.get(path, set()) | roles
-        old_pieces, new_pieces = (
-            list(_find_pieces(text, folder_roles, self._measures)) for text in (old, new)
-        )
+        old_pieces = _find_pieces(old, folder_roles, self._measures)
+        new_pieces = _find_pieces(new, folder_roles, self._measures)
         if len(old_pieces) != len(new_pieces):
             return False
         if _text_between(old, old_pieces) != _text_between(new, new_pieces):
             return False
         for old_piece, new_piece in zip(old_pieces, new_pieces, strict=True):
-            recorded, fresh = (
-                old[old_piece.start : old_piece.end],
-                new[new_piece.start : new_piece.end],
-            )
+            recorded = old[old_piece.start : old_piece.end]
+            fresh = new[new_piece.start : new_piece.end]
             if recorded == fresh:
                 continue
             rule = self._matching_rule(old_piece, new_piece, recorded, fresh)
@@ -278,11 +272,7 @@ class _Comparison:
                 return "clock"
             # a timedelta (0:00:01) looks like a time of day
             old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
-            return (
-                self._matching_rule(old_time, new_time, recorded, fresh)
-                if old_time and new_time
-                else ""
-            )
+            return "duration" if old_time and new_time and old_time.is_like(new_time) else ""
         if isinstance(old, Quantity) and isinstance(new, Quantity):
             return "duration" if old.is_like(new) else ""
         if isinstance(old, PathPiece) and isinstance(new, PathPiece):
@@ -302,8 +292,8 @@ class _Comparison:
         return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
 
 
-def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
-    """Yield the pieces of a text in their order; of two that overlap, the one found first.
+def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> list[Piece]:
+    """Return the pieces of a text in their order; of two that overlap, the one found first.
 
     `known`: path of a folder -> its roles (`Folders.roles`).
     """
@@ -321,7 +311,7 @@ def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -
             continue
         starts.insert(index, piece.start)
         pieces.insert(index, piece)
-    return iter(pieces)
+    return pieces
 
 
 def _text_between(text: str, pieces: Sequence[Piece]) -> list[str]:

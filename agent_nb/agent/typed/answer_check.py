@@ -121,8 +121,13 @@ class TurnCheck:
             return [*out, *self._take_waiting()]
         responses = [e for e in self._waiting if isinstance(e, events.Respond)]
         try:
-            text = self._only_answer(answers) if answers else "".join(e.content for e in responses)
-            answer = self._output.parse(text)
+            if len(answers) > 1:
+                raise InvalidOutput(  # noqa: TRY301  (a fault as any other of the answer)
+                    f"{self._way.final_tool} was called {len(answers)} times. Call it once."
+                )
+            answer = self._output.parse(
+                answers[0] if answers else "".join(e.content for e in responses)
+            )
         except InvalidOutput as fault:
             reason = _CUT if turn.finish in _CUT_REASONS else str(fault)
             self._run.reject(reason, not_json=isinstance(fault, NotJson) and bool(responses))
@@ -150,11 +155,3 @@ class TurnCheck:
         """Return the waiting events; none wait afterwards."""
         out, self._waiting = self._waiting, []
         return out
-
-    def _only_answer(self, answers: list[str]) -> str:
-        """Return the one answer of the final tool. Raises InvalidOutput if there are several."""
-        if len(answers) > 1:
-            raise InvalidOutput(
-                f"{self._way.final_tool} was called {len(answers)} times. Call it once."
-            )
-        return answers[0]

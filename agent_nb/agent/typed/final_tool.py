@@ -31,9 +31,8 @@ class FinalTool:
         out: list[Part] = []
         for part in batch:
             if isinstance(part, CallDelta) and self._is_final(part):
-                self._streamed[part.index] = self._streamed.get(part.index, False) or bool(
-                    part.text
-                )
+                streamed = self._streamed.get(part.index, False)
+                self._streamed[part.index] = streamed or bool(part.text)
                 out += [Answer(part.text, self._block_id(part.index))] if part.text else []
             elif isinstance(part, Call) and part.name == self._name:
                 out += self._read_call(part)

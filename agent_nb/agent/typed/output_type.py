@@ -62,8 +62,8 @@ class Answer(msgspec.Struct, frozen=True):
 class OutputType:
     """One type of answers: the Python type `kind`, its `name` and its JSON `schema`.
 
-    `wrapped`: the schema is not that of an object, and is sent inside one. The constructor raises
-    UsageError if `kind` cannot be the type of an answer.
+    `wrapped`: the schema does not describe an object, and is sent as a member of one. The
+    constructor raises UsageError if `kind` cannot be the type of an answer.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -155,7 +155,10 @@ class OutputType:
 
     def _describe_faults(self, document: Any, faults: list[Any]) -> str:
         """Return the message for the model: a line for each fault, at most `MOST_FAULTS`."""
-        lines = list(dict.fromkeys(f"- {_fault_line(document, fault)}" for fault in faults))
+        explained = (explain_fault(document, fault) for fault in faults)
+        # a fault without a path begins with the colon after it
+        named = (f"the answer{text}" if text.startswith(":") else text for text in explained)
+        lines = list(dict.fromkeys(f"- {text}" for text in named))
         unlisted = len(lines) - MOST_FAULTS
         listed = [*lines[:MOST_FAULTS], *([f"- … and {unlisted} more"] if unlisted > 0 else [])]
         return f"The answer is not a valid {self.name}:\n" + "\n".join(listed)
@@ -167,6 +170,7 @@ def type_name(kind: Any) -> str:
 
 
 def _write_type(kind: Any) -> str:
+    """Return a type as Python source would write it, without modules: `list[Row] | None`."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind is type(None):
         return "None"
@@ -241,11 +245,8 @@ def _find_text(kind: Any) -> str:
 def _no_schema_message(name: str, error: Exception) -> str:
     """Return the message for a type that pydantic refuses, with the first line of its error."""
     reason = str(error).partition("\n")[0].rstrip(".")[:200]
-    hint = (
-        " For the rows of a table give list[Row] and read run.output_frame()."
-        if name in ("DataFrame", "Series")
-        else ""
-    )
+    hint = " For the rows of a table give list[Row] and read run.output_frame()."
+    hint = hint if name in ("DataFrame", "Series") else ""
     return f"The type {name} has no JSON schema ({reason}).{hint} The type of an answer is {_SUPPORTED}."
 
 
@@ -281,9 +282,7 @@ def _make_generator() -> Any:
             array = super().set_schema(schema)
             return {k: v for k, v in array.items() if k != "uniqueItems"}  # duplicates are merged
 
-        def frozenset_schema(self, schema: Any) -> Any:
-            array = super().frozenset_schema(schema)
-            return {k: v for k, v in array.items() if k != "uniqueItems"}
+        frozenset_schema = set_schema  # as in pydantic, both are arrays
 
     return Generator
 
@@ -312,7 +311,7 @@ def _title_to_description(item: Any) -> Any:
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definition that its root refers to in place of that `$ref`.
 
-    Pydantic writes the root of a recursive type as such a `$ref`. If the definitions only refer to
+    Pydantic writes the root of a recursive type as a `$ref`. If the definitions only refer to
     each other, the `$ref` stays.
     """
     followed: set[str] = set()  # definitions that refer to each other would loop for ever
@@ -335,9 +334,3 @@ def _read_json(text: str) -> Any:
         except ValueError:
             continue
     raise NotJson(f"The answer is not JSON. It begins with {cut_end(bare, 80)!r}.")
-
-
-def _fault_line(document: Any, fault: Any) -> str:
-    """Return one fault of pydantic with its path, or with "the answer" if it has no path."""
-    line = explain_fault(document, fault)
-    return line if not line.startswith(":") else f"the answer{line}"

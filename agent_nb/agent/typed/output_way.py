@@ -91,6 +91,7 @@ def _ask_by_schema(output: OutputSchema) -> OutputWay:
 
 
 def _ask_by_tool(output: OutputSchema, other_names: Collection[str]) -> OutputWay:
+    """Ask with a tool whose arguments are the answer, under a name that no other tool has."""
     name = FINAL
     while name in other_names:
         name += "_"

@@ -12,7 +12,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any, Literal, NotRequired, Union
 from uuid import UUID
@@ -55,7 +55,7 @@ class SchemaType(OutputType):
     """The type called `name` with this JSON schema. Raises UsageError if no type can be made."""
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
-        super().__init__(_TypeBuilder(schema).build())
+        super().__init__(_TypeBuilder(as_dict(schema.get("$defs"))).make_type(schema))
         self.name = name
         self.schema = dict(schema)
         self.wrapped = self.schema.get("type") != "object"
@@ -65,18 +65,13 @@ class SchemaType(OutputType):
 
 
 class _TypeBuilder:
-    """Makes a Python type of one schema and its definitions (`$defs`)."""
+    """Makes Python types of schemas; `definitions` are those that a `$ref` names."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
-        self._definitions = as_dict(schema.get("$defs"))
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
         self._types: dict[str, Any] = {}  # name of a definition -> its type
 
-    def build(self) -> Any:
-        """Return the type of the whole schema."""
-        return self._make_type(self._schema)
-
-    def _make_type(self, schema: Any) -> Any:
+    def make_type(self, schema: Any) -> Any:
         """Return the type of a schema, `Any` if this file knows none of its keywords."""
         if not isinstance(schema, Mapping):
             return Any
@@ -90,10 +85,10 @@ class _TypeBuilder:
             options = as_list(schema.get(keyword))
             # allOf counts only with a single part: Python has no type that is several types at once
             if options and (keyword != "allOf" or len(options) == 1):
-                return _make_union([self._make_type(option) for option in options])
+                return _make_union(map(self.make_type, options))
         kind = schema.get("type")
         if isinstance(kind, list):
-            return _make_union([self._make_type({**schema, "type": each}) for each in kind])
+            return _make_union(self.make_type({**schema, "type": each}) for each in kind)
         return _with_bounds(
             self._type_of_kind(kind, schema), schema, numbers=kind in ("integer", "number")
         )
@@ -102,27 +97,24 @@ class _TypeBuilder:
         """Return the type of a schema whose `type` is `kind`, without its bounds."""
         if kind == "object":
             return self._make_object_type(schema)
+        if kind == "array" and (items := as_list(schema.get("prefixItems"))):
+            return tuple[tuple(map(self.make_type, items))]  # type: ignore[misc]
         if kind == "array":
-            return self._make_array_type(schema)
+            return list[self.make_type(schema.get("items"))]  # type: ignore[misc]
         if kind == "string":
             return _FORMATS.get(str(schema.get("format")), str)
         return _PLAIN.get(kind, Any)
-
-    def _make_array_type(self, schema: Mapping[str, Any]) -> Any:
-        if items := as_list(schema.get("prefixItems")):
-            return tuple[tuple(self._make_type(item) for item in items)]  # type: ignore[misc]
-        return list[self._make_type(schema.get("items"))]  # type: ignore[misc]
 
     def _make_object_type(self, schema: Mapping[str, Any]) -> Any:
         """Return a dict type, or a TypedDict if the schema lists properties."""
         others = schema.get("additionalProperties")
         if not (fields := as_dict(schema.get("properties"))):
-            return dict[str, self._make_type(others)]  # type: ignore[misc]
+            return dict[str, self.make_type(others)]  # type: ignore[misc]
         from pydantic import ConfigDict
         from typing_extensions import TypedDict
 
         required = as_list(schema.get("required"))
-        kinds = {name: self._make_type(field) for name, field in fields.items()}
+        kinds = {name: self.make_type(field) for name, field in fields.items()}
         make_typed_dict: Any = TypedDict
         class_ = make_typed_dict(
             str(schema.get("title") or "Object"),
@@ -135,7 +127,7 @@ class _TypeBuilder:
         """Return the type of a definition; a reference to itself is `Any`: one level is checked."""
         if name not in self._types:
             self._types[name] = Any  # for a reference to this definition inside it
-            self._types[name] = self._make_type(self._definitions.get(name))
+            self._types[name] = self.make_type(self._definitions.get(name))
         return self._types[name]
 
 
@@ -145,7 +137,7 @@ def _make_literal(values: list[Any]) -> Any:
     return Literal[tuple(plain)] if plain and len(plain) == len(values) else Any
 
 
-def _make_union(kinds: list[Any]) -> Any:
+def _make_union(kinds: Iterable[Any]) -> Any:
     return Union[tuple(kinds)]  # noqa: UP007
 
 

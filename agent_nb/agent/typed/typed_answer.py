@@ -40,9 +40,9 @@ def convert_answer(log: Iterable[Event], kind: OutputType | None) -> Any:
     Raises UsageError if the type does not take it.
     """
     answer = find_answer(log)
-    if answer is None or kind is None:
-        return answer and answer[1]
-    return _to_value(answer, kind)
+    if answer is None:
+        return None
+    return answer[1] if kind is None else _to_value(answer, kind)
 
 
 def output_as(log: Iterable[Event], kind: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Convert `typing.TypedDict` to that of `typing_extensions`.
+"""Convert each `typing.TypedDict` in a type to `typing_extensions.TypedDict`.
 
-Why: before Python 3.12, pydantic accepts only the latter, and users write the former.
+Why: users write `typing.TypedDict`, which pydantic refuses before Python 3.12.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ class NotebookTape:
         self._guard = guard_hosts(session.shell) if read_launch().strict else None
         self._watch = HostWatch()  # where nothing is refused
         refuse = self._guard.watch.refuse_target if self._guard is not None else None
-        self._relay = Relay(upstreams, self._answer, refuse, self._is_quick)
+        aliases = {name: DIVERTED.read(name) for p in PROVIDERS for name in p.aliases}
+        self._relay = Relay(upstreams, self._answer, refuse, self._is_quick, aliases)
 
     def start(self) -> None:
         """Start the relay, and point the variables of libraries to it. Raises UsageError."""

@@ -76,20 +76,16 @@ def compare(
                 f"compare takes two evaluations; {side} is a {type(evaluation).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
             )
     pairs = pair_rows(a, b, (on,) if isinstance(on, str) else on)
-    scored_pairs = [p for p in pairs if p.difference is not None]
+    scored = [(p.a.score, p.b.score) for p in pairs]
+    both = [(x, y) for x, y in scored if x is not None and y is not None]
     statistic = summarize_pairs(
-        [_known(p.a.score) for p in scored_pairs],
-        [_known(p.b.score) for p in scored_pairs],
+        [x for x, _ in both],
+        [y for _, y in both],
         repeats=a.repeats if a.repeats == b.repeats else 1,
         level=check_level(a.level if level is None else level),
         bounded=a.bounded and b.bounded,
     )
     return Comparison(a=a, b=b, names=_names(a, b), pairs=tuple(pairs), statistic=statistic)
-
-
-def _known(score: float | None) -> float:
-    assert score is not None
-    return score
 
 
 def _names(a: Evaluation, b: Evaluation) -> tuple[str, str]:

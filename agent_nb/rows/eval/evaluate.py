@@ -3,7 +3,7 @@
 Why repeats: a model answers the same row differently, and one answer hides that.
 
 Rules
-- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped as any map.
+- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped like a map.
 - Errors in the options of the scoring are reported before the first request.
 - Nothing but the choice of a `sample` by `seed` is random: the same answers give the same figures.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -47,68 +46,58 @@ _MAP_OPTIONS = tuple(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOptions:
-    """How answers are scored, and over which rows; `Agent.eval` documents the fields."""
-
-    score: Any
-    repeats: int
-    output: Any
-    expected: str | None
-    failed: float | None
-    sample: int | None
-    seed: int
-    level: float
-    name: str
-
-
 async def evaluate_prompt(
     agent: Configuration,
     data: Any,
     prompt: str,
-    setup: EvaluationOptions,
     *,
+    score: Any,
+    repeats: int,
+    output: Any,
+    expected: str | None,
+    failed: float | None,
+    sample: int | None,
+    seed: int,
+    level: float,
+    name: str,
     limit: int | None = None,
     **options: Any,
 ) -> Evaluation:
     """Ask `prompt` for the rows of `data` and return the evaluation; see `Agent.eval`."""
-    check_level(setup.level)
+    check_level(level)
     _check_options(options)
-    map_options = MapOptions(
-        repeats=setup.repeats,
-        **{n: options.pop(n) for n in _MAP_OPTIONS if n in options},
-    ).checked()
-    rows = sample_rows(rows_of(data, limit), setup.sample, setup.seed)
-    answer_type = agent.output if setup.output is None else OutputType(setup.output)
-    judge_options = {name: options[name] for name in _JUDGE_OPTIONS if name in options}
+    shared = {n: options.pop(n) for n in _MAP_OPTIONS if n in options}
+    map_options = MapOptions(repeats=repeats, **shared).checked()
+    rows = sample_rows(rows_of(data, limit), sample, seed)
+    answer_type = agent.output if output is None else OutputType(output)
     scorer = scorer_of(
-        setup.score,
+        score,
         rows,
         output=answer_type,
-        expected=setup.expected,
+        expected=expected,
         options=map_options,
-        judge_options=judge_options,
+        judge_options={n: options[n] for n in _JUDGE_OPTIONS if n in options},
         folder=agent.folder,
     )
     scoring = Scoring(scorer, rows, answer_type)
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
     stream = start_map(
-        agent, rows.data, prompt, map_options, output=setup.output, finish=finish, **options
+        agent, rows.data, prompt, map_options, output=output, finish=finish, **options
     )
     await stream
     candidates, scores = await scoring.score(stream)
     return Evaluation.of(
-        scored_rows(candidates, scores.each, setup.failed),
-        name=setup.name or agent.name,
+        scored_rows(candidates, scores.each, failed),
+        name=name or agent.name,
         prompt=agent.redaction().value(prompt),
         scored_by=scorer.title,
         data=rows,
-        repeats=setup.repeats,
-        level=setup.level,
+        repeats=repeats,
+        level=level,
         bounded=scores.bounded,
         judged=judged,
-        failed_as=setup.failed,
+        failed_as=failed,
         judging=Spent(scores.tokens, scores.cost),
         output=answer_type,
     )
@@ -175,19 +164,11 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     if sample >= len(rows):
         return rows
     positions = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
-    take = _TAKE.get(rows.kind) or _take_items
-    return rows_of(take(rows.data, positions))
-
-
-# kind of data -> the function that takes rows of it by position; others are lists
-_TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
-    "pandas": lambda frame, positions: frame.iloc[positions],
-    "polars": lambda frame, positions: frame[positions],
-}
-
-
-def _take_items(items: Sequence[Any], positions: list[int]) -> list[Any]:
-    return [items[position] for position in positions]
+    if rows.kind == "pandas":
+        return rows_of(rows.data.iloc[positions])
+    if rows.kind == "polars":
+        return rows_of(rows.data[positions])
+    return rows_of([rows.data[position] for position in positions])
 
 
 def candidates_of(
@@ -209,9 +190,7 @@ def candidates_of(
             row=rows.values(row.position),
             prompt=row.prompt,
             pictures=partial(pictures, row),
-            value=result.answer
-            if output is None or result.status != "ok"
-            else typed_output(result, output),
+            value=result.answer if output is None else typed_output(result, output),
         )
         for row, result in zip(asked_rows, results, strict=True)
     ]
@@ -231,17 +210,11 @@ async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> S
     answered = [c for c in candidates if c.result.status == "ok"]
     scores = await scorer.score(answered)
     next_scores = iter(scores.each)  # has one for each answered candidate, in their order
-    return Scores(
-        [next(next_scores) if c.result.status == "ok" else _unscored_answer(c) for c in candidates],
-        scores.bounded,
-        scores.tokens,
-        scores.cost,
-    )
-
-
-def _unscored_answer(candidate: Candidate) -> Score:
-    result = candidate.result
-    return Score(None, result.failure, result.error or result.status)
+    each = [
+        next(next_scores) if r.status == "ok" else Score(None, r.failure, r.error or r.status)
+        for r in (candidate.result for candidate in candidates)
+    ]
+    return msgspec.structs.replace(scores, each=each)
 
 
 def scored_rows(

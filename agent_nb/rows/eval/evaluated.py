@@ -54,11 +54,12 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
         """Return the figures of scored rows; `about`: the other fields, by name."""
         scores = [row.score for row in scored if row.score is not None]
         results = [result for row in scored for result in row.results]
+        failed_as = about.get("failed_as")  # a failed answer may score outside 0 to 1
         statistic = summarize_rows(
             scores,
             repeats=about.get("repeats", 1),
             level=about.get("level", 0.95),
-            bounded=about.get("bounded", False) and _is_bounded(about.get("failed_as")),
+            bounded=about.get("bounded", False) and (failed_as is None or 0 <= failed_as <= 1),
         )
         answering = Spent(
             sum(r.input + r.written for r in results), sum_costs(r.cost for r in results)
@@ -99,8 +100,3 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     def cost(self) -> float | None:
         """The dollars of answers and judge; None if unknown."""
         return (self.answering + self.judging).cost
-
-
-def _is_bounded(failed_as: float | None) -> bool:
-    """Return whether all scores stay within 0 to 1 if failed answers score `failed_as`."""
-    return failed_as is None or 0 <= failed_as <= 1

@@ -91,6 +91,7 @@ def _describe_mismatch(
     right: Mapping[Any, ScoredRow],
     on: Sequence[str] | None,
 ) -> str:
+    """Return why the rows `left` of a and `right` of b are not the same, and what to do."""
     if on is None and [*a.data.unique] != [*b.data.unique]:
         return (
             f"The two evaluations have other columns: {', '.join(a.data.names)}, and {', '.join(b.data.names)}."

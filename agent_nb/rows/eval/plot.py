@@ -51,12 +51,11 @@ def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
         top = ax.get_ylim()[1] * 1.12
         ax.set_ylim(0, top * 1.06)
         _draw_mean(ax, evaluation.mean, evaluation.interval, top)
-    _set_title(
-        ax,
-        _escape_name(evaluation.name) or "Scores",
-        _describe_mean(evaluation.mean, evaluation.interval),
-    )
-    _use_whole_numbers(ax)
+    mean = _describe_mean(evaluation.mean, evaluation.interval)
+    _set_title(ax, _escape_name(evaluation.name) or "Scores", mean)
+    from matplotlib.ticker import MaxNLocator
+
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 
@@ -78,14 +77,12 @@ def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
     if comparison.difference is not None:
         _draw_mean_difference(ax, comparison.difference, comparison.interval, len(differences))
     a, b = map(_escape_name, comparison.names)
+    counts = (f"{comparison.changes[name]:,} {name}" for name in ("worse", "same", "improved"))
     ax.set_ylabel(f"score of {b} − {a}")
-    ax.set_xlabel(f"rows, sorted ({_describe_changes(comparison)})")
+    ax.set_xlabel(f"rows, sorted ({', '.join(counts)})")
     ax.set_xticks([])
-    _set_title(
-        ax,
-        f"{b} compared with {a}",
-        _describe_mean(comparison.difference, comparison.interval, signed=True),
-    )
+    mean = _describe_mean(comparison.difference, comparison.interval, signed=True)
+    _set_title(ax, f"{b} compared with {a}", mean)
     return ax
 
 
@@ -126,11 +123,6 @@ def _describe_mean(mean: float | None, interval: Interval | None, *, signed: boo
     return f"{text}, {interval.level * 100:g} % interval {format_interval(interval, signed=signed)}"
 
 
-def _describe_changes(comparison: Compared) -> str:
-    changes = comparison.changes
-    return ", ".join(f"{changes[name]:,} {name}" for name in ("worse", "same", "improved"))
-
-
 def _escape_name(name: str) -> str:
     """Return a name as it is written; Matplotlib reads formulas between dollar signs."""
     return clip_text(name, 40).replace("$", r"\$")
@@ -140,12 +132,6 @@ def _set_title(ax: Axes, title: str, below: str) -> None:
     ax.set_title(f"{title}\n{below}", loc="left", fontsize="medium")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-
-
-def _use_whole_numbers(ax: Axes) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _new_axes() -> Axes:

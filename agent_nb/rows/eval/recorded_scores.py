@@ -1,4 +1,4 @@
-"""Records the scores of an evaluation with its map, and compares them with those of a replay.
+"""Records the scores of an evaluation with its map, and compares them with the scores of a replay.
 
 Why: a replay takes the answers from the record and scores them anew. Without recorded scores, a
 changed score function or expected value would change the figures unnoticed.
@@ -61,6 +61,7 @@ def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
 
 
 def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield the changes of scores or code, and of the scorer or the expected values."""
     head = f"the evaluation ({new['by']}) changed since the recording"
     if difference := _describe_scores(old, new):
         yield Change(text=f"{head}: {difference}")
@@ -69,10 +70,8 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ch
     if old.get("by") != new["by"]:
         yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
     elif (recorded_labels := old.get("expected")) != new.get("expected"):
-        named = _name_answer(
-            new, _find_unequal(as_list(recorded_labels), as_list(new.get("expected")))
-        )
-        yield Change(text=f"{head}: the expected value{named}")
+        unequal = _find_unequal(as_list(recorded_labels), as_list(new.get("expected")))
+        yield Change(text=f"{head}: the expected value{_name_answer(new, unequal)}")
 
 
 def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -93,11 +92,7 @@ def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
     """Return the positions of values that differ by more than rounding."""
     pairs = enumerate(zip_longest(old, new))
-    return [
-        position
-        for position, (a, b) in pairs
-        if a != b and not (_is_number(a) and _is_number(b) and _are_close(a, b))
-    ]
+    return [position for position, (a, b) in pairs if a != b and not _are_close(a, b)]
 
 
 def _name_answer(new: Mapping[str, Any], positions: Sequence[int]) -> str:
@@ -113,8 +108,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _are_close(old: float, new: float) -> bool:
-    return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
+def _are_close(old: Any, new: Any) -> bool:
+    numbers = _is_number(old) and _is_number(new)
+    return numbers and math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _format_value(value: Any) -> str:

@@ -91,11 +91,8 @@ class FunctionScore:
     async def _score_one(self, candidate: Candidate) -> Score:
         values = [NAMES[name](candidate) for name in self._names]
         try:
-            result = (
-                self._function(**dict(zip(self._names, values, strict=True)))
-                if self._by_name
-                else self._function(*values)
-            )
+            named = dict(zip(self._names, values, strict=True))
+            result = self._function(**named) if self._by_name else self._function(*values)
             value = await result if inspect.isawaitable(result) else result
             self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
             return _to_score(candidate, value)
@@ -172,10 +169,9 @@ def _expected(value: Any) -> Any:
 
 def failed_score(candidate: Candidate, why: str) -> Score:
     """Return the score of an answer that could not be scored; the message names the row."""
-    where = f"row {candidate.position}" + (
-        f", repeat {candidate.repeat}" if candidate.repeat else ""
-    )
-    return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
+    repeat = f", repeat {candidate.repeat}" if candidate.repeat else ""
+    message = f"row {candidate.position}{repeat}{UNSCORED}{why}"
+    return Score(None, SCORE, cut_end(message, _LONGEST))
 
 
 def _to_score(candidate: Candidate, value: Any) -> Score:
@@ -186,11 +182,8 @@ def _to_score(candidate: Candidate, value: Any) -> Score:
         number = math.nan
     if abs(number) <= LARGEST:
         return Score(number)
-    value_text = cut_end(repr(value), 80)
-    return failed_score(
-        candidate,
-        f"the function returned {value_text}; return a number up to {LARGEST:g}, or a bool",
-    )
+    advice = f"return a number up to {LARGEST:g}, or a bool"
+    return failed_score(candidate, f"the function returned {cut_end(repr(value), 80)}; {advice}")
 
 
 def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
@@ -208,17 +201,13 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     named = [p.name for p in parameters if p.name in NAMES and p.kind not in unnamed]
     if named and all(p.name in named for p in needed):
         return tuple(named), True
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required_positional = [p for p in needed if p in positional]
-    if (
-        len(required_positional) < len(needed)
-        or len(required_positional) > len(_IN_ORDER)
-        or not parameters
-    ):
+    # an argument that can be passed by name only would have to be among `NAMES`
+    by_name_only = any(p.kind is p.KEYWORD_ONLY for p in needed)
+    if by_name_only or len(needed) > len(_IN_ORDER) or not parameters:
         raise UsageError(
             f"The {title} cannot be called with an answer and a row. Write it as `def score(answer, row)`; it may also take `text` and `prompt`."
         )
-    return _IN_ORDER[: max(len(required_positional), 1)], False
+    return _IN_ORDER[: max(len(needed), 1)], False
 
 
 def _choose_field(column: str, output: OutputType | None) -> str:

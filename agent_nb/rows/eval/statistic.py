@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ...view import count_noun
 from .intervals import (
     FEWEST,
     Interval,
@@ -59,14 +60,12 @@ def summarize_rows(
 ) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
     is_share = _are_shares(scores)
-    figure = f"{'share' if is_share else 'mean'} of {_count_rows(len(scores))}{_describe_repeats(repeats, is_share and bounded)}"
+    figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}{_describe_repeats(repeats, is_share and bounded)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
-    interval = (
-        wilson_interval(int(sum(scores)), len(scores), level)
-        if is_share
-        else mean_interval(scores, level)
-    )
+    interval = mean_interval(scores, level)
+    if is_share:
+        interval = wilson_interval(int(sum(scores)), len(scores), level)
     if interval is not None and bounded:
         interval = interval.within(0, 1)
     no_spread = "all rows have the same score"
@@ -103,16 +102,12 @@ def summarize_pairs(
         exact_mean(differences),
         interval,
         len(a),
-        f"{noun} the same {_count_rows(len(a))}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
+        f"{noun} the same {count_noun(len(a), 'row')}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
     )
 
 
 def _are_shares(scores: Sequence[float]) -> bool:
     return bool(scores) and all(score in (0, 1) for score in scores)
-
-
-def _count_rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _describe_repeats(repeats: int, agree: bool) -> str:
@@ -122,11 +117,7 @@ def _describe_repeats(repeats: int, agree: bool) -> str:
     """
     if repeats == 1:
         return ""
-    return (
-        f", each the same in all {repeats} repeats"
-        if agree
-        else f", each the mean of {repeats} repeats"
-    )
+    return f", each {'the same in all' if agree else 'the mean of'} {repeats} repeats"
 
 
 def _describe_interval(interval: Interval | None, values: Sequence[float], same: str) -> str:

@@ -13,7 +13,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...models import collect_secrets
@@ -127,11 +127,7 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
     hide = _make_redaction()
     lowest_rows = find_lowest(evaluation)
     rows_with_errors = [r for r in evaluation.scored if r.error]
-    repeats_note = (
-        f"the repeats differ in {count_noun(evaluation.unsteady, 'row')}"
-        if evaluation.repeats > 1
-        else ""
-    )
+    unsteady = f"the repeats differ in {count_noun(evaluation.unsteady, 'row')}"
     nodes: list[Node] = [
         _figure_line(
             format_score(evaluation.mean),
@@ -139,23 +135,19 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
             _clip_name(hide, evaluation.name, 80),
         ),
         _muted_line(
-            join_parts(
-                evaluation.words,
-                f"score: {hide.value(evaluation.scored_by)}" if evaluation.scored_by else "",
-                repeats_note,
-            )
+            evaluation.words,
+            f"score: {hide.value(evaluation.scored_by)}" if evaluation.scored_by else "",
+            unsteady if evaluation.repeats > 1 else "",
         ),
         *(_text_line(T(word, tone="bad")) for word in describe_unscored(evaluation)),
-        _muted_line(_describe_cost(evaluation)),
+        _muted_line(*_describe_cost(evaluation)),
     ]
     if lowest_rows:
-        nodes.append(
-            _folded_table("Rows with the lowest scores", _rows_table(hide, evaluation, lowest_rows))
-        )
+        table = _rows_table(hide, evaluation, lowest_rows)
+        nodes.append(_folded_table("Rows with the lowest scores", table))
     if rows_with_errors:
-        nodes.append(
-            _folded_table("Answers without a score", _faults_table(hide, rows_with_errors))
-        )
+        table = _faults_table(hide, rows_with_errors)
+        nodes.append(_folded_table("Answers without a score", table))
     return page_forms(_wrap_page("evaluation", nodes))
 
 
@@ -180,9 +172,8 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
         pairs = [p for p in comparison.pairs if p.change == change]
         if pairs:
-            nodes.append(
-                _folded_table(f"{title} ({len(pairs):,})", _pairs_table(hide, comparison, pairs))
-            )
+            table = _pairs_table(hide, comparison, pairs)
+            nodes.append(_folded_table(f"{title} ({len(pairs):,})", table))
     return page_forms(_wrap_page("comparison", nodes))
 
 
@@ -225,27 +216,20 @@ def _text_line(*texts: T) -> Row:
     return Row(texts, wrap=True)
 
 
-def _muted_line(text: str) -> Row:
-    return _text_line(T(text, tone="muted"))
+def _muted_line(*texts: str) -> Row:
+    return _text_line(T(join_parts(*texts), tone="muted"))
 
 
 def _folded_table(title: str, node: Node) -> Fold:
     return Fold((Row((T(title),)),), (node,), title=title)
 
 
-def _describe_cost(evaluation: Evaluated) -> str:
-    total = evaluation.answering + evaluation.judging
-    judge = (
-        f"of which the judge {_format_spent(evaluation.judging)}"
-        if evaluation.judging.tokens
-        else ""
-    )
-    return join_parts(
-        count_noun(evaluation.rows, "row")
-        + (f" × {evaluation.repeats}" if evaluation.repeats > 1 else ""),
-        _format_spent(total),
-        judge,
-    )
+def _describe_cost(evaluation: Evaluated) -> Iterator[str]:
+    repeats = f" × {evaluation.repeats}" if evaluation.repeats > 1 else ""
+    yield f"{count_noun(evaluation.rows, 'row')}{repeats}"
+    yield _format_spent(evaluation.answering + evaluation.judging)
+    if evaluation.judging.tokens:
+        yield f"of which the judge {_format_spent(evaluation.judging)}"
 
 
 def _format_spent(spent: Spent) -> str:
@@ -336,22 +320,21 @@ def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
         (
             str(row.position),
             f"{row.unscored} of {len(row.scores)}",
-            _format_cell(hide, _bare_error(row), CELL * 3),
+            # without the row's number, which has a column of its own
+            _format_cell(hide, row.error.partition(UNSCORED)[2] or row.error, CELL * 3),
         )
         for row in rows[:ROWS]
     ]
     return _cut_table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
 
 
-def _bare_error(row: ScoredRow) -> str:
-    """Return the first error of a row without the row's number, which has a column of its own."""
-    return row.error.partition(UNSCORED)[2] or row.error
-
-
 def _cut_table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
-    """Return a table of the first of `rows`, with a note on how many it leaves out."""
+    """Return a table of the first of `rows`, with a note on how many it leaves out.
+
+    `figures`: the indexes of the columns with numbers.
+    """
     remainder = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
     note = remainder if rows > len(cells) else ""
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))

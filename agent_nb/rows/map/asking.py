@@ -66,8 +66,8 @@ class LocalRows:
     ) -> None:
         """`rpm`: see `limit`. `notes`: states that each run logs at its start.
 
-        The `basis` may have more tools than the `agent`, those of MCP servers; the inputs of the
-        runs name the agent's only.
+        The `basis` may also have the tools of MCP servers; the inputs of the runs name only the
+        tools of the `agent`.
         """
         self._shared_inputs = agent.given_of(basis.redaction, "", (), ())
         self._basis = basis

@@ -1,6 +1,6 @@
 """Drives a map: asks its rows, several at a time, and writes the log of the map.
 
-Why in the place of `agent.loop`: cards, journal, hub, record and Stop treat a map as any run; only
+Why in the place of `agent.loop`: cards, journal, hub, record and Stop treat a map like a run; only
 the events between `run_start` and `end` differ.
 
 Rules
@@ -19,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,7 +33,7 @@ from .asking import Answered, RowAsker
 from .budget import Budget
 from .finish import FinalState
 from .known_rows.map_player import PlayRow
-from .known_rows.row_queue import PlainRowQueue, RowOutcome, RowQueue, StoreRowQueue
+from .known_rows.row_queue import RowOutcome, RowQueue, StoreRowQueue
 from .map_log import MapLog
 from .options import MapOptions
 from .repeated_failure import RepeatedFailure
@@ -40,6 +41,7 @@ from .results import Results
 from .row import Row, RowResult
 from .row_result import failed_result, recorded_result
 
+T = TypeVar("T")
 Warn = Callable[[str], None]  # writes a remark into the log
 Say = Callable[[str], None]  # shows what the map waits for ("": nothing)
 
@@ -133,41 +135,33 @@ class MapDriver:
 
     async def _write_final_state(self) -> None:
         """Compute the final state from the results and log it, unless the map was stopped."""
-        finish = self._finish
-        if finish is None or self._halted:
+        if self._finish is None or self._halted:
             return
-
-        async def finishes() -> None:
-            finished = await finish()
-            self._log.finish(finished.kind, finished.payload)
-
-        await self._run_together([finishes()])
+        finished: list[FinalState] = []
+        await self._run_together([_collect(self._finish, finished)])
+        for state in finished:  # none if the map was stopped meanwhile
+            self._log.finish(state.kind, state.payload)
 
     def _open_queue(self) -> RowQueue:
         store = self._job.store(self._log.warn)
         rows = [row for row in self._job.rows if not self._deliver_recorded(row)]
         if store is None:
-            return PlainRowQueue(rows, self._deliver)
-        return StoreRowQueue(
-            rows,
-            self._deliver,
-            store,
-            trust=self._job.trust,
-            say=self._log.say,
-            sleep=self._sleep,
-        )
+            return RowQueue(rows, self._deliver)
+        trust, say, sleep = self._job.trust, self._log.say, self._sleep
+        return StoreRowQueue(rows, self._deliver, store, trust=trust, say=say, sleep=sleep)
 
     def _deliver_recorded(self, row: Row) -> bool:
         """Deliver a row that an earlier map answered; return whether one did."""
-        record = self._job.known.get(row.key)
-        if record is None:
+        if (record := self._job.known.get(row.key)) is None:
             return False
         result = recorded_result(record, row, origin="record")
-        if result.status == "ok":
-            self._deliver(row, result, record)
-        return result.status == "ok"
+        if result.status != "ok":
+            return False
+        self._deliver(row, result, record)
+        return True
 
     async def _ask_rows(self, queue: RowQueue) -> None:
+        """Deliver the known rows, then ask the others, several at a time, until none are left."""
         ticking = asyncio.ensure_future(self._log.tick())
         try:
             await self._run_together([queue.deliver_known()])
@@ -199,11 +193,8 @@ class MapDriver:
     async def _open_asker(self, left: Sequence[Row]) -> RowAsker | None:
         """Return the asker of the rows that are left; None if the map was stopped meanwhile."""
         askers: list[RowAsker] = []
-
-        async def opens() -> None:
-            askers.append(await self._job.asker(left, self._log.say))
-
-        await self._run_together([opens()])
+        ask = partial(self._job.asker, left, self._log.say)
+        await self._run_together([_collect(ask, askers)])
         return askers[0] if askers else None
 
     async def _play_known(self) -> None:
@@ -312,3 +303,7 @@ class MapDriver:
             self._left -= result.origin != "live"  # live ones are subtracted in `_finish_row`
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record
+
+
+async def _collect(work: Callable[[], Awaitable[T]], results: list[T]) -> None:
+    results.append(await work())

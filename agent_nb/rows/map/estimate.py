@@ -10,7 +10,7 @@ Rules
 - The tokens of an answer are a guess that `basis` names.
 - Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
   cache less.
-- The price is that of the first model, row by row: it may depend on the size of a request.
+- Each row is priced by the tariff of the first model, which may depend on the size of a request.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
-    """Return the estimate for live runs of `rows`; `limits`: those of the whole map."""
+    """Return the estimate for live runs of `rows`; `limits` hold over the whole map."""
     count = len(rows)
     if not count:
         return Estimate(rows=0, input=0, written=0, cost=0.0)

@@ -10,15 +10,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from ...agent import Checked, Played, Player
-from ...errors import Cancelled
+from ...agent import Checked
 from ...events import Event, State
-from .known_rows.map_player import MapPlayer, combine_checks
 
 
 class FinalState(msgspec.Struct, frozen=True):
@@ -31,46 +29,8 @@ class FinalState(msgspec.Struct, frozen=True):
     payload: Mapping[str, Any]
     compare: Callable[[Any, Mapping[str, Any]], Checked]
 
-
-class FinishedPlayer:
-    """Plays a recorded map. In a test, it first computes the final state and compares it.
-
-    `finish` computes the state from the recorded results. `recorded_events`: what it is compared
-    with (None: nothing).
-    """
-
-    def __init__(
-        self,
-        player: Player | MapPlayer,
-        finish: Callable[[], Awaitable[FinalState]],
-        recorded_events: Sequence[Event] | None,
-    ) -> None:
-        self._player, self._finish, self._recorded_events = player, finish, recorded_events
-        self._checked: Checked | None = None
-
-    async def run(self) -> None:
-        """Play to the end."""
-        if self._recorded_events is not None:
-            fresh_state = await self._finish()
-            self._checked = fresh_state.compare(
-                _find_recorded_payload(self._recorded_events, fresh_state.kind), fresh_state.payload
-            )
-        await self._player.run()
-
-    def cancel(self, why: Cancelled) -> None:
-        """Stop the replay."""
-        self._player.cancel(why)
-
-    @property
-    def played(self) -> Played:
-        """The outcome so far."""
-        assert isinstance(self._player, Player | MapPlayer)
-        played = self._player.played
-        checks = [each for each in (played.checked, self._checked) if each is not None]
-        return msgspec.structs.replace(played, checked=combine_checks(checks))
-
-
-def _find_recorded_payload(recorded_events: Sequence[Event], kind: str) -> Any:
-    """Return the recorded payload of a kind, None if there is none."""
-    states = (e for e in recorded_events if isinstance(e, State) and e.kind == kind and not e.span)
-    return next((event.payload for event in states), None)
+    def check(self, recorded_events: Sequence[Event]) -> Checked:
+        """Return how this fresh state differs from the state of its kind in a recorded log."""
+        states = (e for e in recorded_events if isinstance(e, State) and not e.span)
+        recorded = next((e.payload for e in states if e.kind == self.kind), None)
+        return self.compare(recorded, self.payload)

@@ -1,5 +1,7 @@
 """The options of a map: concurrency, rate limit, handling of errors, number of rows and repeats.
 
+Why one value: the planner, the driver and the asker of a cluster each need some of them.
+
 Rule: a map calls `checked` when it is made, so that a wrong value is reported before any request.
 """
 

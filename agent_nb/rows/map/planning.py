@@ -139,14 +139,8 @@ def plan_map(
             store, id_, owner=new_run_id(), title=redacted, live=live, warn=warn
         ),
     )
-    return MapPlan(
-        rows,
-        job,
-        inputs,
-        redaction,
-        find_cluster if live else lambda: None,
-        missing_store_name(store),
-    )
+    check = find_cluster if live else lambda: None
+    return MapPlan(rows, job, inputs, redaction, check, missing_store_name(store))
 
 
 def _make_start(
@@ -158,19 +152,14 @@ def _make_start(
 ) -> Callable[[], Mapping[str, Any]]:
     """Return a function that returns the fields of `run_start`; it may look the model up."""
     setting = {"rows": count, **origin, **msgspec.to_builtins(options)}
-    unknown: Mapping[str, Any] = {
-        "model": run_inputs.model,
-        "settings": {"asked": run_inputs.model},
-    }
+    model = run_inputs.model
+    unknown: Mapping[str, Any] = {"model": model, "settings": {"asked": model}}
 
     def start() -> Mapping[str, Any]:
         shared = basis().start if basis is not None else unknown
         inputs = {"inputs": dict(run_inputs.digests), "hash": run_inputs.digests.hash}
-        return {
-            **shared,
-            "agent": "map",
-            "settings": {**shared["settings"], **inputs, MAP: setting},
-        }
+        settings = {**shared["settings"], **inputs, MAP: setting}
+        return {**shared, "agent": "map", "settings": settings}
 
     return start
 
@@ -207,10 +196,8 @@ def _make_plan(
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:
         if not (basis and left):
             return facts
-        figures = estimate_map(left, basis(), limits)
-        budget.expect(
-            (figures.input + figures.written) / len(left), (figures.cost or 0.0) / len(left)
-        )
+        figures, rows = estimate_map(left, basis(), limits), len(left)
+        budget.expect((figures.input + figures.written) / rows, (figures.cost or 0.0) / rows)
         return {**facts, "estimate": figures.payload}
 
     return plan

@@ -17,7 +17,10 @@ from .row import RowResult
 
 
 class Results(Sequence[RowResult]):
-    """The results, ordered by position and repeat; `pending`: the initial result of each row."""
+    """The results by position and repeat, and their readers.
+
+    `pending`: the result of each row until it is over.
+    """
 
     def __init__(self, pending: Iterable[RowResult]) -> None:
         self._results = list(pending)

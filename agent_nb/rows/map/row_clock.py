@@ -2,7 +2,7 @@
 
 Why: with many rows at once most time is waiting, and rows would time out without having been asked.
 
-Rule: waits may nest or overlap, as those of sub-agents do; the clock goes on after the last one.
+Rule: waits may nest or overlap (of sub-agents, say); the clock goes on after the last of them.
 """
 
 from __future__ import annotations

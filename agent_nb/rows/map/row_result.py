@@ -42,7 +42,7 @@ class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
     def add_broken(self, result: RowResult) -> Overhead:
         """Return the overhead after one more run, which broke off with this `result`.
 
-        Tokens and cost of a result already include those of the earlier runs.
+        Tokens and cost of a result already include what the earlier runs used.
         """
         return Overhead(0.0, self.broken + 1, result.input, result.written, result.cost)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...record import InnerRecords, Record
-from ...wire import cut_end, replace_surrogates
+from ...wire import cut_end, dumps, replace_surrogates
 from .row import Row, RowResult
 from .tally import RowLine
 
@@ -74,12 +74,9 @@ class Sample:
 def _describe_answer(result: RowResult) -> str:
     """Return what a row answered, the fields of a typed answer by name, or why it failed."""
     if result.status == "ok" and isinstance(result.output, dict):
-        return " · ".join(f"{name}: {_to_text(value)}" for name, value in result.output.items())
+        texts = ((n, v if isinstance(v, str) else dumps(v)) for n, v in result.output.items())
+        return " · ".join(f"{name}: {text}" for name, text in texts)
     return result.answer or result.error
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _one_line(text: str) -> str:

@@ -28,21 +28,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agent import (
-    Configuration,
-    OutputType,
-    Played,
-    Player,
-    RunRequest,
-    Stream,
-)
+from ...agent import Checked, Configuration, OutputType, Played, Player, RunRequest, Stream
 from ...errors import AgentStopped
 from ...events import Event, EventLog
 from ...record import InnerRecords, Record
 from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
-from .finish import FinalState, FinishedPlayer
+from .finish import FinalState
 from .known_rows.map_player import MapPlayer, PlayTurns, prepare_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
@@ -128,17 +121,16 @@ class MapStream(Stream):
     def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
-        make = self._play(tape, wish)
-        finish, log = self._finish, tape.events if wish is not None else None
-        if finish is None:
-            self._make_driver = make
+        self._make_driver = make = self._play(tape, wish)
+        finish = self._finish
+        if finish is None or wish is None:
             return
 
-        async def finish_recorded() -> FinalState:
+        async def check() -> Checked:
             self._put_recorded(tape.events)
-            return await finish()
+            return (await finish()).check(tape.events)
 
-        self._make_driver = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
+        self._make_driver = lambda scope: MapPlayer(make(scope), check=check)
 
     def take_earlier_rows(
         self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False
@@ -227,30 +219,25 @@ class MapStream(Stream):
         try:
             await super()._drive()
         finally:  # a record that was played, or a map that was refused, gave no results yet
-            stored = isinstance(self._driver, Player | MapPlayer | FinishedPlayer)
+            stored = isinstance(self._driver, Player | MapPlayer)
             self._put_recorded(self.log, stored=stored)
             self.results.close()
 
     def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
-        """Add the results of the rows in a log; `stored`: also of those in the store."""
+        """Add the results of the rows in a log; `stored`: also of those in the store alone."""
         for index, result in read_recorded_results(log, self._job.rows):
             self.results.put(index, result)
         if stored:
-            self._put_stored()
+            rows = self._job.rows
+            index_of = {row.key: n for n, row in enumerate(rows) if not self.results[n].run}
+            for each in self._stored([rows[n] for n in index_of.values()]):
+                self.results.put(index_of[each.row.key], each.result)
 
     @property
     def played(self) -> Played:
         """The outcome so far of a recorded map that is played."""
         driver = self._driver
-        return driver.played if isinstance(driver, MapPlayer | FinishedPlayer) else super().played
-
-    def _put_stored(self) -> None:
-        """Add the results of a large map's rows, which are in the store and not in the record."""
-        index_by_key = {
-            row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run
-        }
-        for each in self._stored([self._job.rows[n] for n in index_by_key.values()]):
-            self.results.put(index_by_key[each.row.key], each.result)
+        return driver.played if isinstance(driver, MapPlayer) else super().played
 
     async def _wait(self) -> Any:
         __tracebackhide__ = True

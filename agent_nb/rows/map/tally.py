@@ -126,7 +126,7 @@ class Tally:
         enough = self._answered >= ENOUGH
         rate = len(self._ends) / span if span > 0 and enough else None
         remaining = self._total - self.done
-        per_row = None if self._cost is None else self._cost / self._priced
+        per_row = self._cost / self._priced if enough and self._cost is not None else None
         return Snapshot(
             total=self._total,
             done=self.done,
@@ -138,9 +138,7 @@ class Tally:
             rate=rate,
             left=remaining / rate if rate else None,
             cost=self._cost,
-            forecast=per_row * (self._answered + remaining)
-            if per_row is not None and enough
-            else None,
+            forecast=None if per_row is None else per_row * (self._answered + remaining),
             limit=self._expect_limit(remaining) if enough else None,
             last=tuple(self._last),
         )

@@ -1,7 +1,7 @@
 """Checks whether a file belongs to another user.
 
-Why: everyone can write to a folder such as /tmp. If another user places a file at our path first,
-they could read what we store in it, or change it.
+Why: everyone can write to a folder such as /tmp. Another user who places a file at our path first
+could read what we store in it, or change it.
 
 Rules
 - Files of this user and of root do not count as another's. Nor do files with the owner that a

@@ -35,16 +35,11 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
     ).fetchall():
         last = rows[-1][0]
         stored_bytes = _read_stored_bytes(connection, [row[1] for row in rows])
-        # only for rows that both files have, with different content
-        better = _find_final_only_in_former(
-            former,
-            connection,
-            [row[1] for row in rows if stored_bytes.get(row[1], row[4]) != row[4]],
-            secret,
-        )
-        _copy_rows(
-            former, connection, [r[1:] for r in rows if r[1] not in stored_bytes or r[1] in better]
-        )
+        # the rows that both files have, with different content
+        changed = [row[1] for row in rows if stored_bytes.get(row[1], row[4]) != row[4]]
+        better = _find_final_only_in_former(former, connection, changed, secret)
+        wanted = [r[1:] for r in rows if r[1] not in stored_bytes or r[1] in better]
+        _copy_rows(former, connection, wanted)
     for claim in former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",)):
         connection.execute("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claim)
     for each in former.execute("SELECT map, said FROM maps"):
@@ -71,11 +66,9 @@ def _copy_rows(former: Connection, connection: Connection, rows: Sequence[tuple[
     connection.executemany("DELETE FROM uses WHERE key = ?", [(row[0],) for row in rows])
     connection.executemany("INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)", rows)
     keys = [row[0] for row in rows]
-    uses = former.execute(
-        fill_statement(keys, "SELECT key, payload FROM uses WHERE key IN (*)"), keys
-    ).fetchall()
+    select = fill_statement(keys, "SELECT key, payload FROM uses WHERE key IN (*)")
+    uses = former.execute(select, keys).fetchall()
     connection.executemany("INSERT OR IGNORE INTO uses VALUES(?, ?)", uses)
-    names = list(dict.fromkeys(name for _, name in uses))
-    for name in names:
+    for name in dict.fromkeys(name for _, name in uses):
         for each in former.execute("SELECT name, value FROM payloads WHERE name = ?", (name,)):
             connection.execute("INSERT OR IGNORE INTO payloads VALUES(?, ?)", each)

@@ -28,6 +28,7 @@ LEASE = 20.0  # seconds that a claim of a map holds unless it is renewed
 LONGEST = 60.0  # seconds that any claim holds
 ABANDONED = 30 * 86_400.0  # seconds after which a store's claim on the file is removed
 STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexadecimal
+# the claims that hold; its parameters: now + SKEW, now, the longest lease that counts
 _HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
 
@@ -76,7 +77,7 @@ def enter_store(connection: Connection, name: str, owner: str, now: float) -> No
 
 
 def count_transaction(connection: Connection, name: str, number: int) -> bool:
-    """Count a transaction after `number` earlier ones; return False if the file lacks those."""
+    """Count a transaction; return False if the file does not hold the `number` earlier ones."""
     update = "UPDATE claims SET attempts = attempts + 1 WHERE key = ? AND attempts = ?"
     return connection.execute(update, (STORE + name, number)).rowcount == 1
 

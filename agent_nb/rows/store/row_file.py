@@ -382,9 +382,8 @@ class RowFile:
                 if removable:
                     handle.connection.execute("PRAGMA busy_timeout=0")
                     handle.connection.execute("BEGIN IMMEDIATE")
-            except (
-                sqlite3.Error
-            ) as fault:  # a file that was overwritten with other data has lost its rows
+            except sqlite3.Error as fault:
+                # a file that was overwritten with other data has lost its rows
                 removable = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
             if removable:
                 row_link.remove_link(handle.name, self.path)

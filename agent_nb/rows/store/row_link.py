@@ -48,10 +48,7 @@ def read_file_state(path: Path) -> FileState | None:
         status = os.lstat(path)
     except FileNotFoundError:
         return None
-    return FileState(
-        (status.st_dev, status.st_ino),
-        (status.st_size, status.st_mtime_ns),
-    )
+    return FileState((status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns))
 
 
 def link_path(path: Path, state: FileState) -> Path:
@@ -170,7 +167,7 @@ def _foreign_log(path: Path) -> tuple[str, str] | None:
 
 
 def is_logged(path: Path) -> bool:
-    """Return whether a file with a write-ahead log beside it is in the format of such logs."""
+    """Return whether a file has a write-ahead log beside it, and the format that uses one."""
     if not os.path.exists(f"{path}-wal"):
         return False
     with path.open("rb") as file:

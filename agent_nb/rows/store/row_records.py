@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...record import Payloads, Record, is_intact, names_signer
-from ...wire import dumps, lenient_loads
+from ...wire import as_dict, dumps, lenient_loads
 from .row_file import LARGEST, fill_statement, split_batches
 
 if TYPE_CHECKING:
@@ -57,14 +57,11 @@ class StoredRow(msgspec.Struct, frozen=True):
 
 def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, StoredRow]:
     """Return the rows of these keys; `secret` is the user's key."""
-    rows = connection.execute(
-        fill_statement(
-            keys,
-            "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
-            "WHERE rows.key IN (*) AND length(record) <= ?",
-        ),
-        (*keys, LARGEST),
-    ).fetchall()
+    select = (
+        "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
+        "WHERE rows.key IN (*) AND length(record) <= ?"
+    )
+    rows = connection.execute(fill_statement(keys, select), (*keys, LARGEST)).fetchall()
     stored = {}
     payload_reader = _PayloadReader(connection)
     for key, content, attempts in rows:
@@ -137,10 +134,8 @@ def bound_attempts(attempts: Any) -> int:
 
 def _read_record(payload_reader: _PayloadReader, content: Any) -> Record:
     """Return the record in stored bytes, with its payloads; {} if they are no JSON object."""
-    record = _parse_json(content)
-    return (
-        Payloads.attach(record, payload_reader.payloads(record)) if isinstance(record, dict) else {}
-    )
+    record = as_dict(_parse_json(content))
+    return Payloads.attach(record, payload_reader.payloads(record)) if record else {}
 
 
 class _PayloadReader:
@@ -164,9 +159,8 @@ class _PayloadReader:
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
         for batch in split_batches(names):
-            for name, value in self._connection.execute(
-                fill_statement(batch, select), (*batch, LARGEST)
-            ):
+            statement = fill_statement(batch, select)
+            for name, value in self._connection.execute(statement, (*batch, LARGEST)):
                 yield name, _parse_json(value)
 
 

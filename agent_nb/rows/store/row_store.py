@@ -153,9 +153,7 @@ class RowStore:
                 now = self._now()
                 holders = row_claims.find_holders(connection, batch, now, lease)
                 stored = row_records.find_rows(connection, batch, self._key)
-                free = [
-                    key for key in batch if key not in holders and not _is_over(stored.get(key))
-                ]
+                free = [k for k in batch if k not in holders and not _is_over(stored.get(k))]
                 row_claims.claim_rows(connection, free, self._owner, now, lease)
             ours.update(free, (key for key, owner in holders.items() if owner == self._owner))
         return ours
@@ -180,10 +178,8 @@ class RowStore:
         the end of the process. A row that another owner made final meanwhile stays as it is.
         """
         attempts: dict[str, int] = {}
-        ready = [
-            (key, sign_record({**record, "row": key}, self._key), n) for key, record, n in rows
-        ]
-        for batch in split_batches(ready):
+        signed = ((k, sign_record({**record, "row": k}, self._key), n) for k, record, n in rows)
+        for batch in split_batches(list(signed)):
             attempted = [(key, times) for key, _, times in batch]
             with self._transaction() as connection:
                 row_records.name_map(connection, self._map, self._title)
@@ -218,10 +214,9 @@ class RowStore:
         """
         count = 0
         for batch in split_batches(runs):
+            condition = fill_statement(batch, "run IN (*)")
             with self._transaction() as connection:
-                count += row_records.forget_rows(
-                    connection, fill_statement(batch, "run IN (*)"), batch
-                )
+                count += row_records.forget_rows(connection, condition, batch)
         return self._clean_up(count)
 
     def forget_map(self) -> int:
@@ -247,7 +242,7 @@ class RowStore:
         return not busy and not len(self)
 
     def __len__(self) -> int:
-        """Return the number of stored rows, those of other maps in the file included."""
+        """Return the number of rows in the file, of all its maps."""
         with self._file.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
 

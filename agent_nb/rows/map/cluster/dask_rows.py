@@ -138,6 +138,7 @@ class DaskRows:
         return Answered(row.result("error", kind=kind, error=error, attempts=self._begun[row.key]))
 
     async def _ask(self, row: Row) -> Answered:
+        """Ask a row, again on another worker if its worker goes away; see the rules."""
         if self._looking is None:
             self._client.subscribe_topic(self._topic, partial(_count, self._begun))
             self._looking = asyncio.create_task(self._follow_workers())

@@ -103,7 +103,7 @@ class MapMessages:
         return Answered(result, record)
 
     def _check(self, result: RowResult, record: Record) -> tuple[RowResult, Record]:
-        """Check the typed answer against its type and redact the record; return new ones."""
+        """Return the result, its answer checked against the type, and the record, redacted."""
         received = events_of(record)
         log = [event_from(self._redaction.payload(to_builtins(event))) for event in received]
         if self._output is not None and result.status == "ok":

@@ -47,7 +47,8 @@ class Shares:
         """Return the worker for the next row and count that row; "" if none may ask now."""
         free = {name: share.rows - self._load[name] for name, share in self._now.items()}
         name = max((n for n in free if free[n] > 0), key=free.__getitem__, default="")
-        self._load[name] += bool(name)
+        if name:
+            self._load[name] += 1
         return name
 
     def give_back(self, worker: str) -> None:
@@ -89,4 +90,5 @@ class Shares:
 
 
 def _split(total: int, count: int) -> list[int]:
+    """Return `count` parts of a total, as even as possible, the larger ones first."""
     return [total // count + (n < total % count) for n in range(count)]

@@ -42,7 +42,7 @@ class OutputSpec(msgspec.Struct, frozen=True):
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The values of one agent; `options` are arguments of `Configuration`.
 
-    `addresses`: those of its models, "" for a model without one.
+    `addresses`: of its models, in order; "" for a model without an address.
     """
 
     model: str

@@ -52,11 +52,10 @@ def find_tool(reference: ToolReference) -> Tool:
     """Return the tool in this process. Raises UsageError, which names what is missing here."""
     module, _, name = reference.where.partition(":")
     try:
-        imported = (
-            Toolset.installed()[name]
-            if module == INSTALLED
-            else as_tool(import_attribute(module, name))
-        )
+        if module == INSTALLED:
+            imported = Toolset.installed()[name]
+        else:
+            imported = as_tool(import_attribute(module, name))
     except AgentError as fault:
         raise UsageError(f"The tool {reference.name!r} cannot be made: {fault}") from None
     except Exception as fault:  # importing a module may raise anything

@@ -59,6 +59,7 @@ class WorkerMap:
             del self.tasks[work.ticket]
 
     async def _ask(self, work: Work, begun: Begun | None) -> Answered:
+        """Make the agent for the first row, take over a newer share of requests, ask the row."""
         enter_run()
         if self._rows is None:
             self._agent = self._agent or agent_of(self._spec)

@@ -90,6 +90,7 @@ def list_stores() -> list[StoreSummary]:
 
 
 def _summarize_store(file: Path) -> StoreSummary:
+    """Return what a list shows of a store; a file that cannot be read has no prompts."""
     status = file.lstat()
     prompts: list[str] = []
     rows = None

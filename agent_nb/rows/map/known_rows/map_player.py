@@ -1,7 +1,7 @@
 """Plays the record of a map, after the rows whose tools touch the kernel.
 
-Why: the events of a map do not include those of its rows. A row that set a variable must set it
-again, as the replay of any run does; the other rows are only read.
+Why: the events of a map do not include the events of its rows. A row that set a variable must set
+it again, as the replay of any run does; the other rows are only read.
 
 Rules
 - Rows are played in the order of the data. A row is trusted as the record of its map is.
@@ -37,15 +37,25 @@ PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
-    """Plays the `rows` that touch the kernel, then the `whole` map."""
+    """Plays the `rows` that touch the kernel, then the `whole` map.
 
-    def __init__(self, whole: Player, rows: Sequence[Player]) -> None:
-        self._whole = whole
-        self._rows = rows
+    `check`: what a test checks before anything is played (None: nothing).
+    """
+
+    def __init__(
+        self,
+        whole: Player | MapPlayer,
+        rows: Sequence[Player] = (),
+        check: Callable[[], Awaitable[Checked]] | None = None,
+    ) -> None:
+        self._whole, self._rows, self._check = whole, rows, check
+        self._checked: list[Checked] = []
         self._stopped = False
 
     async def run(self) -> None:
         """Play to the end; see `Player.run`."""
+        if self._check is not None:
+            self._checked.append(await self._check())
         for row in self._rows:
             if not self._stopped:
                 await row.run()
@@ -63,6 +73,7 @@ class MapPlayer:
         of_map, rows = self._whole.played, [row.played for row in self._rows]
         drifts = [each.drift for each in (of_map, *rows) if each.drift is not None]
         checks = [each.checked for each in (of_map, *rows) if each.checked is not None]
+        checks += self._checked
         return msgspec.structs.replace(
             of_map, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
         )
@@ -83,20 +94,17 @@ def prepare_map_player(
         turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
-        row_records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
-        rows_turns = [
-            _row_turns(row_records[row.key], turns) for row in rows if row.key in row_records
-        ]
+        records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
+        rows_turns = (_row_turns(records[row.key], turns) for row in rows if row.key in records)
         rerun = [each for each in rows_turns if each.calls_to_rerun(agent.tools)]
+        # made before the map is played, so that a faulty policy is reported at once
         make = [
             make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
             for each in rerun
         ]
-        return lambda scope: (
-            MapPlayer(whole(scope), [each(CancelScope()) for each in make])
-            if make
-            else whole(scope)
-        )
+        if not make:
+            return whole
+        return lambda scope: MapPlayer(whole(scope), [each(CancelScope()) for each in make])
 
     return play
 

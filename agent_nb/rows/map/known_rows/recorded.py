@@ -7,10 +7,11 @@ Rule: the log may be a stranger's; counts that are missing or not numbers read a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ....events import Event, State
 from ....record import InnerRecords, Record
+from ....wire import as_dict
 from ..row import Row, RowResult
 from ..row_result import recorded_result
 
@@ -36,10 +37,8 @@ def count_failed_rows(log: Sequence[Event]) -> int:
 
 
 def _subtract_counts(log: Sequence[Event], all_: str, some: str) -> int:
-    counts = next(
-        (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
-    )
-    figures = counts if isinstance(counts, Mapping) else {}
+    counts = (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS)
+    figures = as_dict(next(counts, None))
     larger, smaller = figures.get(all_), figures.get(some)
     if type(larger) is not int or type(smaller) is not int:
         return 0
@@ -53,7 +52,4 @@ def read_recorded_results(
     records = InnerRecords.of_log(log)
     for index, row in enumerate(rows):
         if (record := records.get(row.key)) is not None:
-            yield (
-                index,
-                recorded_result(record, row, origin="record"),
-            )
+            yield index, recorded_result(record, row, origin="record")

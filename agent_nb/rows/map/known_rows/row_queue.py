@@ -18,11 +18,12 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ....record import Record
+from ....view import count_noun
 from ...store.row_claims import LEASE
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
@@ -43,31 +44,8 @@ class RowOutcome(msgspec.Struct, frozen=True):
     record: Record | None
 
 
-class RowQueue(Protocol):
-    """Hands rows to the workers of a map, and receives their results."""
-
-    @property
-    def left(self) -> Sequence[Row]:
-        """The rows to ask; valid until `next_row` is first called."""
-
-    async def deliver_known(self) -> None:
-        """Deliver the rows whose results are known already."""
-
-    async def next_row(self) -> Row | None:
-        """Return the next row to ask; None if there are no more."""
-
-    def put_result(self, outcome: RowOutcome) -> None:
-        """Receive the result of a row that was asked."""
-
-    async def serve(self) -> None:
-        """Do the work behind `next_row` and `put_result`, until cancelled."""
-
-    def deliver_rows(self) -> None:
-        """Store and deliver the finished rows, and give up the others."""
-
-
-class PlainRowQueue:
-    """A queue without a store: a finished row is delivered at once."""
+class RowQueue:
+    """Hands rows to the workers of a map; without a store, a finished row is delivered at once."""
 
     def __init__(self, rows: Sequence[Row], deliver: Deliver) -> None:
         self._left = deque(rows)
@@ -75,28 +53,28 @@ class PlainRowQueue:
 
     @property
     def left(self) -> Sequence[Row]:
-        """All rows."""
+        """The rows to ask; valid until `next_row` is first called."""
         return self._left
 
     async def deliver_known(self) -> None:
-        """Do nothing: no row is known."""
+        """Deliver the rows whose results are known already: none without a store."""
 
     async def next_row(self) -> Row | None:
-        """Return the next row."""
+        """Return the next row to ask; None if there are no more."""
         return self._left.popleft() if self._left else None
 
     def put_result(self, outcome: RowOutcome) -> None:
-        """Deliver a row."""
+        """Receive the result of a row that was asked."""
         self._deliver(outcome.row, outcome.result, outcome.record)
 
     async def serve(self) -> None:
-        """Do nothing."""
+        """Do the work behind `next_row` and `put_result`, until cancelled: none without a store."""
 
     def deliver_rows(self) -> None:
-        """Do nothing: everything is delivered."""
+        """Store and deliver the finished rows, and give up the others."""
 
 
-class StoreRowQueue:
+class StoreRowQueue(RowQueue):
     """A queue with a store.
 
     `trust`: which records of others count (see `find_stored_rows`). `say` receives in words what
@@ -113,8 +91,8 @@ class StoreRowQueue:
         say: Callable[[str], object] = lambda status: None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
-        self._left = deque(rows)
-        self._deliver, self._store, self._trust, self._sleep = deliver, store, trust, sleep
+        super().__init__(rows, deliver)
+        self._store, self._trust, self._sleep = store, trust, sleep
         self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
         self._ready: deque[Row] = deque()  # claimed
         self._handed_out: dict[str, Row] = {}  # handed out, by key
@@ -128,11 +106,6 @@ class StoreRowQueue:
         self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
-    @property
-    def left(self) -> Sequence[Row]:
-        """The rows that the store does not have."""
-        return self._left
-
     async def deliver_known(self) -> None:
         """Deliver the rows that are in the store."""
         rows, self._left = list(self._left), deque()
@@ -145,7 +118,7 @@ class StoreRowQueue:
                     self._deliver(row, *usable[row.key])
 
     async def next_row(self) -> Row | None:
-        """Return the next row, claimed; wait while another kernel asks the last ones."""
+        """Return the next row, claimed; wait while another kernel asks the last rows."""
         if not (self._ready or self._more_may_come):
             return None
         waiter: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
@@ -222,14 +195,8 @@ class StoreRowQueue:
 
         Workers wait until both are settled, because the map ends with the last worker.
         """
-        pending = (
-            self._left,
-            self._being_claimed,
-            self._claimed_elsewhere,
-            self._finished,
-            self._being_stored,
-        )
-        return any(pending)
+        unclaimed = self._left or self._being_claimed or self._claimed_elsewhere
+        return bool(unclaimed or self._finished or self._being_stored)
 
     def _hand_out(self) -> None:
         """Give ready rows to the workers that wait, or None if no more rows can come."""
@@ -256,8 +223,9 @@ class StoreRowQueue:
 
     def _put(self, finished: Sequence[RowOutcome]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
+        # more than one attempt by this map: workers of a cluster died
         if ended := [
-            (d.row.key, d.record, _count_attempts(d))
+            (d.row.key, d.record, max(d.result.attempts, 1))
             for d in finished
             if d.record and _has_ended(d)
         ]:
@@ -273,6 +241,7 @@ class StoreRowQueue:
         return msgspec.structs.replace(outcome.result, attempts=times)
 
     async def _watch(self) -> None:
+        """Renew the claims, and look for rows that other kernels have finished or given up."""
         waited = 0.0
         while True:
             await self._sleep(POLL)
@@ -287,12 +256,8 @@ class StoreRowQueue:
     def _report_waiting(self) -> None:
         """Report for how many rows of other kernels the workers wait, if the number changed."""
         count = len(self._claimed_elsewhere) if self._waiters else 0
-        counted_rows = f"{count:,} row{'' if count == 1 else 's'}"
-        status = (
-            f"waiting for {counted_rows} that another kernel asks, or asked when it ended"
-            if count
-            else ""
-        )
+        counted = f"waiting for {count_noun(count, 'row')}"
+        status = f"{counted} that another kernel asks, or asked when it ended" if count else ""
         if status != self._status:
             self._status = status
             self._say(status)
@@ -326,11 +291,6 @@ class StoreRowQueue:
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Call `work` in the thread of the store."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-
-
-def _count_attempts(outcome: RowOutcome) -> int:
-    """Return how often this map asked a row: more than once if workers of a cluster died."""
-    return max(outcome.result.attempts, 1)
 
 
 def _has_ended(outcome: RowOutcome) -> bool:

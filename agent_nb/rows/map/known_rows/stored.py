@@ -5,7 +5,7 @@ Why: a stored row is an answer without a request, so only a trusted one may coun
 Rules
 - The file is in the user's state folder, named by the map's id, or where the user says (`store=`).
 - A row counts if this user signed it or trusts it. Where nothing may run live, a stranger's intact
-  row counts too, as any record of a notebook does there.
+  row counts too, like a stranger's record in a notebook.
 - Where nothing may run live, only a store that the user named is read, and none is written: the
   outcome must not depend on the machine.
 - Without a writable state folder the map warns and goes on; a store that the user named must be

@@ -4,7 +4,7 @@ Why the schema: the frame then has the same columns and types whatever the rows 
 all of them failed.
 
 Rules
-- An object with fields has a column for each field; a union of such objects has the fields of all.
+- An object with fields has a column for each field; a union of objects has the fields of all.
   Every other answer is the column `answer`.
 - Values are plain JSON, as in `run.output_frame()`: a date is a text, a nested object a dict.
 - A field that may be null or missing has the shape of its values. Where values differ in kind

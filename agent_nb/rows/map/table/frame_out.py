@@ -18,7 +18,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -60,12 +62,10 @@ def frame_out(
     """
     ordered, positions = _in_order(results, len(rows))
     if why:
-        ordered = [
-            msgspec.structs.replace(each, error=f"not asked: {why}")
-            if each.status == "pending"
-            else each
-            for each in ordered
-        ]
+        error = f"not asked: {why}"
+        for n, each in enumerate(ordered):
+            if each.status == "pending":
+                ordered[n] = msgspec.structs.replace(each, error=error)
     repeats = None if len(ordered) == len(rows) else positions
     return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
 
@@ -75,28 +75,24 @@ def add_columns(
 ) -> Any:
     """Return the rows at `positions` (None: all), as the kind of the data, with further columns."""
     if (module := _FRAMES.get(rows.kind)) is not None:
-        return module.append_columns(
-            rows.data, positions, _resolve_names(columns, module.column_names(rows.data))
-        )
+        names = _resolve_names(columns, module.column_names(rows.data))
+        return module.append_columns(rows.data, positions, names)
     named = _resolve_names(columns, set(rows.names))
+    if positions is None:
+        positions = range(len(rows))
     rows_of_values = zip(*(values for _, values in named.values()), strict=True)
     return [
         {**_original_values(rows, position), **dict(zip(named, values, strict=True))}
-        for position, values in zip(
-            range(len(rows)) if positions is None else positions, rows_of_values, strict=True
-        )
+        for position, values in zip(positions, rows_of_values, strict=True)
     ]
 
 
-def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult], list[int]]:
+def _in_order(results: Iterable[RowResult], rows: int) -> tuple[list[RowResult], list[int]]:
     """Return the results in order, a pending one where there is none, and their positions."""
-    ordered = sorted(results, key=lambda result: result.position)
-    positions_present = {result.position for result in ordered}
-    if len(positions_present) < count:
-        ordered += [
-            RowResult(position=p, key="") for p in range(count) if p not in positions_present
-        ]
-        ordered.sort(key=lambda result: result.position)
+    ordered = list(results)
+    missing = sorted({*range(rows)} - {result.position for result in ordered})
+    ordered += [RowResult(position=position, key="") for position in missing]
+    ordered.sort(key=attrgetter("position"))
     return ordered, [result.position for result in ordered]
 
 
@@ -111,20 +107,11 @@ def _make_columns(
         (name, (chosen.shapes[name], values)) for name, values in chosen.columns(answers).items()
     ]
     if repeats is not None:
-        columns.append((REPEAT, (Shape("count"), _number_repeats(repeats))))
+        numbers: defaultdict[int, Iterator[int]] = defaultdict(count)  # of each row, from 0
+        columns.append((REPEAT, (Shape("count"), [next(numbers[row]) for row in repeats])))
     for name, (kind, value) in COLUMNS.items():
         columns.append((name, (Shape(kind), [value(result) for result in results])))
     return columns
-
-
-def _number_repeats(positions: Sequence[int]) -> list[Any]:
-    """Return for each position how often it occurs earlier in the list."""
-    seen: dict[int, int] = {}
-    numbers = []
-    for position in positions:
-        numbers.append(seen.get(position, 0))
-        seen[position] = numbers[-1] + 1
-    return numbers
 
 
 def _resolve_names(columns: Sequence[tuple[str, Column]], existing: set[str]) -> dict[str, Column]:

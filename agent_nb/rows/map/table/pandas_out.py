@@ -13,16 +13,18 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .answer_fields import Kind, Shape
 
-# by kind: the dtype, and the types of Python that fit into it
+# kind -> the dtype, and the types of Python that fit into it: pandas would convert others
 _TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
     "int": ("Int64", (int, float)),
     "float": ("float64", (int, float)),
     "bool": ("boolean", (bool,)),
     "count": ("int64", (int,)),
+    "text": (None, (str,)),  # the dtype that this version of pandas has for texts (`text_array`)
 }
 
 
@@ -54,31 +56,14 @@ def append_columns(
 
 def _array(kind: Kind, values: list[Any]) -> Any:
     """Return the values as a column of their kind, else as objects."""
-    try:
-        return _text_array(values) if kind == "text" else _number_array(kind, values)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return _object_array(values)
-
-
-def _number_array(kind: Kind, values: list[Any]) -> Any:
-    """Return numbers or truth values as a column. Raises as pandas does, and TypeError."""
+    import numpy as np
     import pandas as pd
 
-    dtype, types = _TYPES[kind]
-    if not all(v is None or type(v) in types for v in values):
-        raise TypeError(kind)  # pandas would convert texts to numbers
-    return pd.array(values, dtype=dtype)
-
-
-def _text_array(values: list[Any]) -> Any:
     from ....events import text_array
 
-    if not all(v is None or isinstance(v, str) for v in values):
-        raise TypeError
-    return text_array(_object_array(values))
-
-
-def _object_array(values: list[Any]) -> Any:
-    import numpy as np
-
-    return np.fromiter(values, object, len(values))
+    objects = np.fromiter(values, object, len(values))
+    dtype, types = _TYPES.get(kind, (None, ()))
+    if types and all(v is None or type(v) in types for v in values):
+        with suppress(TypeError, ValueError, OverflowError):  # such as more than 64 bits
+            return text_array(objects) if kind == "text" else pd.array(values, dtype=dtype)
+    return objects

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ....events import replace_half_characters
@@ -44,18 +45,11 @@ def append_columns(
 def _series(name: str, shape: Shape, values: list[Any]) -> Any:
     polars: Any = sys.modules["polars"]
     kind = _polars_type(polars, shape)
+    misfits = (TypeError, ValueError, OverflowError, AttributeError, polars.exceptions.PolarsError)
     if kind is not None:
-        try:
+        with suppress(*misfits):  # one value does not fit: the whole column becomes JSON text
             converted = [_convert(value, shape) for value in values]
             return polars.Series(name, converted, dtype=kind, strict=True)
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-            AttributeError,
-            polars.exceptions.PolarsError,
-        ):
-            pass  # one value does not fit the type: the whole column becomes JSON text
     texts = [value if value is None else replace_half_characters(dumps(value)) for value in values]
     return polars.Series(name, texts, dtype=polars.String)
 

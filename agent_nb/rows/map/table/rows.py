@@ -155,23 +155,18 @@ def cell_value(value: Any) -> Any:
 
 
 def _read_pandas(frame: Any, limit: int | None) -> Rows:
+    if "pandas.Series" in class_names(frame):
+        frame = frame.to_frame(TEXT if frame.name is None else frame.name)
     selected = frame.iloc[:limit].copy(deep=False)
     return Rows("pandas", selected, list(selected.columns), lambda at: selected.iloc[:, at].array)
 
 
-def _pandas_series(series: Any, limit: int | None) -> Rows:
-    return _read_pandas(series.to_frame(TEXT if series.name is None else series.name), limit)
-
-
 def _read_polars(frame: Any, limit: int | None) -> Rows:
+    if "polars.Series" in class_names(frame):
+        frame = frame.to_frame(frame.name or TEXT)
     selected = frame.clone() if limit is None else frame.head(limit)
-    return Rows(
-        "polars", selected, selected.columns, lambda at: _PolarsColumn(selected.to_series(at))
-    )
-
-
-def _polars_series(series: Any, limit: int | None) -> Rows:
-    return _read_polars(series.to_frame(series.name or TEXT), limit)
+    columns = selected.columns
+    return Rows("polars", selected, columns, lambda at: _PolarsColumn(selected.to_series(at)))
 
 
 def _refuse_lazy(frame: Any, limit: int | None) -> Rows:
@@ -190,6 +185,7 @@ class _PolarsColumn:
 
 
 def _read_items(data: Any, limit: int | None) -> Rows:
+    """Return the rows of any iterable of dicts or texts. Raises UsageError for other items."""
     if problem := _why_no_rows(data):
         raise UsageError(f"{problem} {_ACCEPTED}")
     items = list(islice(data, limit))
@@ -220,18 +216,15 @@ def _why_no_rows(data: Any) -> str:
 
 
 def _describe_mixed(position: int, item: Any, item_type: type) -> str:
-    others = "a string" if item_type is str else "a dict"
-    subject = f"Item {position} of the data is a {type(item).__name__}"
-    return (
-        f"{subject}. {_ACCEPTED}" if not position else f"{subject}, item 0 is {others}. {_ACCEPTED}"
-    )
+    first = f", item 0 is {'a string' if item_type is str else 'a dict'}" if position else ""
+    return f"Item {position} of the data is a {type(item).__name__}{first}. {_ACCEPTED}"
 
 
 #: Name of a class or base class of the data -> its reader; other data is read as a list of items.
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
     "pandas.DataFrame": _read_pandas,
-    "pandas.Series": _pandas_series,
+    "pandas.Series": _read_pandas,
     "polars.DataFrame": _read_polars,
-    "polars.Series": _polars_series,
+    "polars.Series": _read_polars,
     "polars.LazyFrame": _refuse_lazy,
 }

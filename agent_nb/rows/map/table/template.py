@@ -72,12 +72,9 @@ class Template:
         self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
-        self._row_attachments = (
-            attachments if isinstance(attachments, str) or callable(attachments) else None
-        )
-        self._shared_pictures = (
-            () if self._row_attachments is not None else pictures_of(_list_attachments(attachments))
-        )
+        by_row = isinstance(attachments, str) or callable(attachments)
+        self._row_attachments = attachments if by_row else None
+        self._shared_pictures = () if by_row else pictures_of(_list_attachments(attachments))
 
     def check(self, rows: Rows) -> None:
         """Raise UsageError if rows would have the same prompt, or `attachments` names no column."""
