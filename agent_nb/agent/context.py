@@ -190,7 +190,7 @@ def find_context(run: Sequence[Event]) -> State | None:
 
 
 def read_payload(run: Sequence[Event]) -> Mapping[str, Any]:
-    """Return the payload of that event, {} without one; a record may hold any values in it."""
+    """Return the payload of the context event of a run, {} without one; it may hold any JSON."""
     event = find_context(run)
     return event.payload if event is not None and isinstance(event.payload, Mapping) else {}
 

@@ -68,7 +68,7 @@ class Attached(Followed):
         self.stoppable = False  # after detaching: the remote run can be stopped from here
         self._run = Run(self.log)
         self._remote = RemoteRun(backoff or Backoff(), on_state)
-        self._answers: set[asyncio.Task[None]] = set()  # under way
+        self._answers: set[asyncio.Task[None]] = set()  # under way; asyncio keeps no reference
         self._on_state = on_state
         self._busy = False  # an iteration is going on
         self._opened = False  # the callback of `each_run` has received the log

@@ -3,16 +3,17 @@
 Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
 messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
 exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
-library and its provider, `headers` says which headers pass it, `live_exchange` is an exchange as it
-goes, and `matching` finds the recorded answer to a request, with the masks of `claude_code` for the
-program of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url`
-has the one name that notebooks import: `from agent_nb import tape`; `host_watch` sees calls that
-pass the tape by.
+library and its provider, `decisions` says what becomes of a request, and `headers` which headers
+pass; `live_exchange` is an exchange as it goes. `matching` finds the recorded answer to a request,
+with the masks of `claude_code` for the program of that name. Which cell a call belongs to is known
+to `notebook.cell.taping`. `taped_url` has the one name that notebooks import: `from agent_nb import
+tape`; `host_watch` sees calls that pass the tape by, in child processes by a `tunnel`.
 
-Order: claude_code, exchange, headers, providers, references
+Order: claude_code, exchange, headers, providers, references, tunnel
 < columns, conversations, live_exchange, spending
-< host_watch, packed, redaction, relay, run_log
-< answers, call_journal, matching, taped_url
+< decisions, host_watch, packed, redaction, run_log
+< answers, call_journal, matching, relay
+< taped_url
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from .taped_url import url as url
 if TYPE_CHECKING:
     from .answers import read_answers as read_answers
     from .call_journal import CallJournal as CallJournal
+    from .decisions import Live as Live
     from .exchange import Exchange as Exchange
     from .exchange import Refusal as Refusal
     from .exchange import Request as Request
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from .packed import ExchangePacker as ExchangePacker
     from .providers import PROVIDERS as PROVIDERS
     from .redaction import redact_exchange as redact_exchange
-    from .relay import Live as Live
     from .relay import Relay as Relay
     from .run_log import make_logs as make_logs
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "answers": "read_answers",
     "call_journal": "CallJournal",
+    "decisions": "Live",
     "exchange": "Exchange Refusal Request Response",
     "host_watch": "HostWatch",
     "live_exchange": "Sent",
@@ -50,7 +52,7 @@ _NAMES = {
     "packed": "ExchangePacker",
     "providers": "PROVIDERS",
     "redaction": "redact_exchange",
-    "relay": "Live Relay",
+    "relay": "Relay",
     "run_log": "make_logs",
 }
 

@@ -8,7 +8,8 @@ Rules
 - A test adds an audit hook: it sees addresses without a name, and libraries that look up by
   themselves. Where look-ups of an allowed host lead, a connection may go.
 - This machine is never reported, nor is a request of this package outside a test.
-- Child processes have no hook: in a test their proxy is the relay, which asks `refuse_target`.
+- Child processes have no hook. In a test their variables lead to a proxy, which asks
+  `refuse_target`: the relay where a tape is on, else a tunnel (`lead_children`).
 - What libraries ask by themselves, not for the notebook, is kept off in a test where they have a
   variable for it (`quiet_libraries`): a refusal would fail the test, and an upload comes some time
   later, in whichever cell runs then.
@@ -26,16 +27,19 @@ import threading
 from asyncio import base_events
 from collections.abc import Callable, Collection
 from concurrent.futures import thread as executor
+from contextlib import suppress
 from errno import ECONNREFUSED
 from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 import msgspec
 
 from ..models import is_loopback
 from .providers import is_model_host, list_addresses
+from .tunnel import Tunnel
 
 _OURS = str(Path(__file__).parents[1]) + os.sep
 # who calls `socket.getaddrinfo` for an event loop, whose own look-up was seen before
@@ -44,6 +48,7 @@ _CELL = ("ipykernel_", "<ipython-input-")  # in the names of the files of cells
 _CONNECTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_LED = ("http_proxy", "https_proxy", "no_proxy")
 _HERE = ("127.0.0.1", "localhost", "::1")
 # what libraries ask by themselves, and the variables that keep them from it
 _QUIETING = {
@@ -170,13 +175,32 @@ class HostWatch:
                 self._reported.update(contact.host for contact in contacts)
             return contacts
 
+    def lead_children(self) -> None:
+        """Lead child processes through a tunnel, which refuses what `refuse_target` does.
+
+        This process keeps its variables, and so do its libraries: what `putenv` sets reaches
+        children alone, those that are given no environment of their own. Behind a proxy of the user
+        nothing is set: a tunnel would have to log in there as each program does.
+        """
+        if getproxies_environment().keys() & {"http", "https", "all"}:
+            return
+        with suppress(OSError):
+            proxy = Tunnel(self.refuse_target).start()
+            direct = ",".join([*_HERE, *filter(None, [os.environ.get("no_proxy")])])
+            for name, value in zip(_LED, (proxy, proxy, direct), strict=True):
+                os.putenv(name, value)
+                os.putenv(name.upper(), value)
+
     def refuse_target(self, target: str) -> str:
-        """Report the target of a proxy's request; return why it is refused."""
+        """Report the target of a proxy's request; return why it is refused, "" if it is not."""
         netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
         host, _, port = netloc.rpartition(":")
+        name = _read_name(host or port)
+        if self.models_only and not self._is_refused(name):
+            return ""
         frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
-        number = int(port) if port.isdecimal() else 80
-        contact = Contact(_read_name(host or port), number, _find_line(frame)[1])
+        number, line = int(port) if port.isdecimal() else 80, _find_line(frame)[1]
+        contact = Contact(name, number, line, taped=not self.models_only)
         self._report(contact)
         return contact.refusal
 
@@ -214,14 +238,19 @@ class HostWatch:
             if not ours:
                 self._report(Contact(name, port if isinstance(port, int) else 0, line))
             return
-        if name in self._list_allowed() or name in self._addresses:
-            return
-        if self.models_only and not is_model_host(name):
+        if not self._is_refused(name):
             return
         number = port if isinstance(port, int) else 0
         contact = Contact(name, number, line, taped=not self.models_only)
         self._report(contact)
         raise ConnectionRefusedError(ECONNREFUSED, contact.refusal)
+
+    def _is_refused(self, name: str) -> bool:
+        """Return whether a test may not ask a host."""
+        assert self._list_allowed is not None
+        if name in self._list_allowed() or name in self._addresses:
+            return False
+        return not self.models_only or is_model_host(name)
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
         if event in _LOOKS_UP:

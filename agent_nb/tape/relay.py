@@ -33,17 +33,16 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import h11
-import msgspec
 
 from ..errors import AgentError, ModelError, UsageError
 from ..host import Background
 from ..models import Http, Limiter
 from .claude_code import QUIET
-from .exchange import Body, Refusal, Request, Response
+from .decisions import Answer, Decisions, Live
+from .exchange import Body, Refusal, Request
 from .headers import Redirect, join_headers, select_answered, select_sent
 from .live_exchange import Received, Sent
 from .providers import BY_NAME, PROVIDERS, Provider, make_error
-from .spending import Charge, Spending
 
 _LARGEST_REQUEST = 1 << 28  # bytes of a request's body
 _TOO_LARGE = (
@@ -51,22 +50,6 @@ _TOO_LARGE = (
     " Nothing was sent. Send it from a client that is not on the tape."
 )
 _PIECE = 1 << 16
-
-
-class Live(msgspec.Struct, frozen=True):
-    """A request is sent to its provider.
-
-    `begin` is called while the request is on its way. Then `receive` gets each piece of the answer,
-    with its status and headers, before the client does. `finish` gets the exchange, None if no
-    answer began, also where nothing was sent. `begin` and `finish` are called in threads.
-    """
-
-    finish: Callable[[Sent | None], None]
-    begin: Callable[[], None] = lambda: None
-    receive: Callable[[int, Mapping[str, str], bytes], None] = lambda *_: None
-
-
-Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
 
 
 class Relay:
@@ -97,8 +80,7 @@ class Relay:
         }
         self._servers |= {alias: (p, Http(aliases[alias])) for alias, p in self._aliases.items()}
         self._lock = threading.Lock()
-        self._answer, self._is_quick = answer, is_quick
-        self._spending = Spending()
+        self.decisions = Decisions(answer, is_quick)
         self.refuse = refuse
         self.limiter = Limiter("the tape")  # of all its requests; without limits at first
         self._secret = secrets.token_urlsafe(24)
@@ -142,7 +124,7 @@ class Relay:
             places.concurrency if concurrency is None else int(concurrency),
         )
         if budget is not None:
-            self._spending.change_budget(budget)
+            self.decisions.spending.change_budget(budget)
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
@@ -215,61 +197,6 @@ class Relay:
         if "/../" in f"{path}/" or not path.startswith(f"{provider.tail}/"):
             return None
         return provider, upstream, path.removeprefix(provider.tail), parts.query
-
-    async def decide(
-        self, request: Request, headers: Mapping[str, str]
-    ) -> Live | Response | Refusal:
-        """Return what becomes of a request, which is sent only if the budget has room for it; if
-        its client goes away meanwhile, it is finished.
-        """
-        try:
-            # a budget looks prices up
-            if not self._spending.budget and self._is_quick():
-                decision, charge = self._judge(request, headers)
-            else:
-                asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
-                try:
-                    decision, charge = await asyncio.shield(asking)
-                except asyncio.CancelledError:
-                    asking.add_done_callback(_give_up)
-                    raise
-        except Exception as fault:  # asyncio would print it below the user's cell
-            return Refusal(f"The tape cannot answer: {fault}")
-        if not isinstance(decision, Live):
-            return decision
-        try:
-            # not in a thread: those that wait would keep the others from ending
-            refusal = await self._spending.begin(charge)
-        except asyncio.CancelledError:
-            _finish_apart(decision)
-            raise
-        if refusal is not None:
-            await asyncio.shield(_finish_apart(decision))
-            return refusal
-
-        def finish(sent: Sent | None) -> None:
-            try:
-                decision.finish(sent)
-            finally:
-                self._spending.end(charge, sent.exchange if sent else None)
-
-        return msgspec.structs.replace(decision, finish=finish)
-
-    def _judge(
-        self, request: Request, headers: Mapping[str, str]
-    ) -> tuple[Live | Response | Refusal, Charge]:
-        """Return what becomes of a request, and what it may cost if it is sent."""
-        decision = self._answer(request, headers)
-        if not isinstance(decision, Live):
-            return decision, Charge()
-        try:
-            return decision, self._spending.charge(request)
-        except UsageError as fault:
-            decision.finish(None)
-            return Refusal(str(fault)), Charge()
-        except BaseException:
-            decision.finish(None)
-            raise
 
 
 class _Connection:
@@ -360,7 +287,7 @@ class _Connection:
             query=query,
             body=Body.read(body, headers.get("content-type", "")),
         )
-        decision = await self._relay.decide(request, headers)
+        decision = await self._relay.decisions.decide(request, headers)
         if isinstance(decision, Live):
             finish, receive = decision.finish, decision.receive
             sent: list[Sent] = []
@@ -461,18 +388,6 @@ async def _end(
     """Finish an exchange whose beginning is done, in a thread, as other streams need the loop."""
     await asyncio.wait({beginning})
     await asyncio.to_thread(finish, sent)
-
-
-def _give_up(asking: asyncio.Future[tuple[Live | Response | Refusal, Charge]]) -> None:
-    if not asking.cancelled() and asking.exception() is None:
-        decision, _ = asking.result()
-        if isinstance(decision, Live):
-            decision.finish(None)
-
-
-def _finish_apart(decision: Live) -> asyncio.Future[None]:
-    """Finish a request that is not sent, in a thread, as other streams need the loop."""
-    return asyncio.get_running_loop().run_in_executor(None, decision.finish, None)
 
 
 async def _do_nothing() -> None:

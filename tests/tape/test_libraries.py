@@ -55,6 +55,11 @@ client = openai.OpenAI(base_url=tape.url("MODEL"))
 asked = dict(model="gpt-5-mini", messages=[{"role": "user", "content": "hi"}])
 show(client.chat.completions.create(**asked), *client.chat.completions.create(**asked, stream=True))
 """,
+            """
+client = openai.AsyncOpenAI(base_url=tape.url("MODEL"))
+asked = dict(model="gpt-5-mini", input="hi")
+show(await client.responses.create(**asked), *[e async for e in await client.responses.create(**asked, stream=True)])
+""",
         ),
     ),
     "langchain": Row(
@@ -265,7 +270,7 @@ def test_a_library_is_replayed_and_its_changed_prompts_are_named(
         next(p.text for p in problems if p.cell == number).splitlines()[0] for number in changed
     ]
     assert all(
-        re.search(r'\w+\[0\].* differs from the recorded request: ".*" → ".*"\.$', line)
+        re.search(r'(?:messages|input)\S* differs from the recorded request: ".*" → ".*"\.$', line)
         for line in named
     ), named
     live, again = (

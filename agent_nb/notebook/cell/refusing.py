@@ -4,7 +4,7 @@ Why: a test that asks a model costs money, and proves nothing.
 
 Rules
 - Hosts of models are refused in every notebook; every host but this machine where a tape is on,
-  from there on, and for child processes too.
+  from there on. For child processes both hold as far as they read variables of proxies.
 - A cell fails also where its code catches the refusal.
 - Hosts that the project allows come with the options of our runner, so a notebook can allow none.
 - It works without the extension, which a notebook need not load, and ends with the process.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextvars import copy_context
 from typing import Any
 
 from ...events import new_run_id
@@ -36,6 +37,7 @@ class HostGuard:
         shell.events.register("pre_run_cell", self._begin_cell)
         shell.events.register("post_run_cell", self._end_cell)
         self.watch.start()
+        self.watch.lead_children()
 
     def refuse_all(self, proxy: str) -> None:
         """Refuse every host but this machine, and point child processes to a proxy, for good."""
@@ -49,10 +51,11 @@ class HostGuard:
         return frozenset(map(str, as_list(self._find_cell().runner_options.get("allowed_hosts"))))
 
     def _find_cell(self) -> Cell:
-        # only when a host is asked: most cells of a test ask none
-        return self._cells.current(self._shell(), "", "")
+        # only when a host is asked: most cells of a test ask none; threads have another context
+        return self._context.copy().run(self._cells.current, self._shell(), "", "")
 
     def _begin_cell(self, _: Any = None) -> None:
+        self._context = copy_context()  # knows the request
         if self._proxy:
             os.environ.update(self.watch.refusing_variables(self._proxy))
 

@@ -1,0 +1,99 @@
+"""A proxy on this machine that passes what programs ask, apart from the targets that are refused.
+
+Why: the child processes of a test must reach their data, but no model, and variables of proxies
+cannot name the hosts that are meant.
+
+Rules
+- It passes bytes: of `CONNECT` all of them, of a plain request its head with the target as a path.
+  Such a connection ends with its answer.
+- A refused target is answered with 403 and the reason, one that cannot be reached with 502.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from ..host import Background
+
+_PIECE = 1 << 16
+_OURS = (b"connection", b"proxy-connection", b"proxy-authorization")  # headers that end here
+
+
+class Tunnel:
+    """A tunnel; `refuse` gets each target and returns why it is refused, "" if it is not."""
+
+    _BACKGROUND: ClassVar[Background | None] = None
+
+    def __init__(self, refuse: Callable[[str], str]) -> None:
+        self._refuse = refuse
+
+    def start(self) -> str:
+        """Listen until the process ends; return the address. Raises OSError."""
+        if Tunnel._BACKGROUND is None:
+            Tunnel._BACKGROUND = Background("agent_nb tunnel", _do_nothing, 1.0)
+        listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = Tunnel._BACKGROUND.submit(listening).result(10)
+        self._server = server  # asyncio keeps no reference to it
+        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            method, target = head.split(b" ", 2)[:2]
+            if why := await asyncio.to_thread(self._refuse, target.decode("latin-1")):
+                _answer(writer, 403, why)
+            else:
+                await _pass(method, target.decode("latin-1"), head, reader, writer)
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as fault:
+            with suppress(OSError):
+                _answer(writer, 502, str(fault))
+        finally:
+            writer.close()
+
+
+async def _pass(
+    method: bytes,
+    target: str,
+    head: bytes,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    """Pass the bytes of a connection on, in both directions."""
+    url = urlsplit(target if "://" in target else f"//{target}")
+    answers, server = await asyncio.open_connection(url.hostname, url.port or 80)
+    if method == b"CONNECT":
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    else:
+        path = url._replace(scheme="", netloc="").geturl() or "/"
+        lines = head.split(b"\r\n")[1:-2]
+        passed = [line for line in lines if line.partition(b":")[0].lower() not in _OURS]
+        first = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))
+        server.write(b"\r\n".join([first, *passed, b"connection: close", b"", b""]))
+    asking = asyncio.ensure_future(_pump(reader, server))
+    try:
+        await _pump(answers, writer)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        server.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_PIECE):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+def _answer(writer: asyncio.StreamWriter, status: int, why: str) -> None:
+    text = why.encode("ascii", "replace").replace(b"\r", b" ").replace(b"\n", b" ")
+    size = b"content-length: %d\r\nconnection: close\r\n" % len(text)
+    writer.write(b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, text, size, text))
+
+
+async def _do_nothing() -> None:
+    """Do nothing: connections end with the process."""
