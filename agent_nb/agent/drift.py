@@ -55,7 +55,10 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> int:
-        """The number of requests to the model so far."""
+        """The number of the run's own requests to the model so far: each is a node `llm`.
+
+        A node with a parent is a request of a sub-agent.
+        """
         return sum(
             e.phase == "enter"
             for e in self.events
@@ -65,7 +68,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
         """Return the events as the start of run `run`, moved in time so that the last is at `now`.
 
-        `now`: epoch seconds. `beside`: the context of that run, in place of the recorded one.
+        `now`: epoch seconds. `beside`: the event with the context of that run, in place of the
+        recorded one; None removes that.
         """
         events = replace_context(self.events, beside)
         shift = round((now - events[-1].ts) * 1000) if events else 0
@@ -79,8 +83,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a replay: its log, the first difference, and how to continue live.
 
-    `checked`: the result of the stricter check of a test. `unrecorded`: displays of calls that ran
-    again, which older records keep in the cell's output.
+    `checked`: the result of the stricter check of a test. `unrecorded`: pictures and displays of
+    calls that ran again, which the record lacks because older versions left them in the cell.
     """
 
     log: EventLog

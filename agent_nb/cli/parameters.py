@@ -16,9 +16,9 @@ from ..record import metadata_of
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
-    """Parse NAME=VALUE texts, values as YAML. Raises UsageError for any other text.
+    """Return the values of NAME=VALUE texts by name. Raises UsageError for a text of another form.
 
-    A value that is not YAML is a text.
+    A value is read as YAML; one that is not YAML is a text.
     """
     import yaml
 

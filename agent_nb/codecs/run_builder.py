@@ -74,7 +74,10 @@ class RunBuilder:
         draw: Callable[[Any], Obj] | None = None,
         **fields: Any,
     ) -> E:
-        """Return the event of the line `obj`, whose note is completed by comparing both."""
+        """Return the event of the line `obj`; its note gets how `obj` differs from our line.
+
+        `draw`: draws our line, in place of the builder's `draw`.
+        """
         event = self.make(cls, **{**self.envelope(obj), **fields})
         drawn = (draw or self._draw)(event)
         return msgspec.structs.replace(
@@ -95,7 +98,10 @@ class RunBuilder:
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
     def implicit_call(self, match: Match, wire_id: str, **fields: Any) -> list[Event]:
-        """Return the call that a line implies, if no line opened it; `wire_id`: its foreign id."""
+        """Return the call that a line implies; [] if an earlier line opened it.
+
+        `wire_id`: the call's id in the foreign line, "" if it has none.
+        """
         if not match.implicit:
             return []
         return [self.derived(Call, call_id=match.call_id, synthetic=not wire_id, **fields)]
@@ -117,7 +123,7 @@ def drawn_by(table: Mapping[type[Event], Callable[[Any], Obj]]) -> Callable[[Eve
 
 
 def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
-    """Return the handler of a line's type, which may be any JSON value."""
+    """Return the handler of a line's type `kind` (any JSON value), or `unknown` if it has none."""
     return handlers.get(kind, unknown) if isinstance(kind, str) else unknown
 
 

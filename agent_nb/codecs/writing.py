@@ -1,4 +1,4 @@
-"""What the writers of several codecs share: split a block into deltas, write imported lines again.
+"""What the writers of several codecs share: blocks as deltas, and imported events as their lines.
 
 Why: an event comes whole from a record, but as deltas and then whole from a live run; both must
 give the same lines, each once.
@@ -51,7 +51,10 @@ def split_block(event: Block) -> list[tuple[str, int]]:
 def pieces_with_notes(
     event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (text, note of its line) for each delta of an imported block."""
+    """Yield (text, note of its line) for each delta of an imported block.
+
+    `note`: the first line's. `shifts`: how its fields grow from line to line (`passthrough`).
+    """
     parts = split_block(event)
     return zip(
         (text for text, _ in parts),
@@ -63,7 +66,10 @@ def pieces_with_notes(
 def delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield as `pieces_with_notes`, for a block with start and end lines; it may have no deltas."""
+    """Yield what `pieces_with_notes` does, but nothing for a block without `chunks`.
+
+    For formats with start and end lines: there, a block may have no delta lines.
+    """
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return

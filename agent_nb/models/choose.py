@@ -4,13 +4,15 @@ Why: a notebook should run wherever there is any model, and its header names the
 reason.
 
 The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the
-first provider whose key is set, the server of OPENAI_BASE_URL, the embedded model if it is
-installed; else an error that lists these ways.
+first provider whose key is set (OpenAI's key: the server of OPENAI_BASE_URL if it is another), the
+server of OPENAI_BASE_URL without a key, the embedded model if it is installed; else an error that
+lists these ways.
 
 Rules
 - `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
 - Choosing uses no network, and nothing from the notebook's folder.
-- `openai/*` stands for the first model of OPENAI_BASE_URL; a run asks for its name, a replay never.
+- `openai/*` stands for the first model of OPENAI_BASE_URL. A run asks the server for that model's
+  name, a replay never.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from .http.remote import FIRST
 from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
-# what every model has
-_MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # see `base`
+# the members that `base.Model` requires
+_MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")
 # provider -> its default model; `config.KNOWN` has the default models of well-known endpoints
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"  # the embedded model

@@ -151,7 +151,10 @@ class Scripted:
 
 
 def _batches(turn: Turn) -> list[list[Part]]:
-    """Return the parts of `turn`: one batch for each piece, and one with the whole calls."""
+    """Return the parts of `turn`: a batch for each piece, then one with whole calls and finish.
+
+    A turn that is cut lacks the last batch.
+    """
     thought = turn.thought or turn.reasoning
     pieces = [thought] if isinstance(thought, str) else thought
     batches: list[list[Part]] = [[Thought(piece)] for piece in pieces if piece]
@@ -199,7 +202,7 @@ def _failure(error: ScriptedError) -> ModelError:
     )
 
 
-SCRIPTS.append(Scripted)
+SCRIPTS.append(Scripted)  # the one class that may run where live runs are forbidden (`offline`)
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Scripted:

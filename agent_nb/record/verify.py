@@ -53,7 +53,7 @@ def _list_event_problems(record: Record, payloads: Mapping[str, Any] | None) -> 
     if len(objects) < len(stored):
         yield f"{len(stored) - len(objects)} of its events are not objects"
     unpacked = events_of(record, payloads)
-    # `events_of` appends the events that a run lacks; the first ones are those of the record
+    # to a run without an end `events_of` appends one; the events before it are the record's
     recorded = unpacked[: len(objects)]
     if len(unpacked) > len(objects):
         yield "the run has no end: it is read as interrupted"
@@ -63,5 +63,5 @@ def _list_event_problems(record: Record, payloads: Mapping[str, Any] | None) -> 
         if isinstance(event, Unknown):
             yield f"event {event.seq} is of an unknown type or shape: {event.kind or 'no type'}"
     for event in recorded[:-1]:
-        if event.type == "end" and not event.span:
+        if event.type == "end" and not event.span:  # of the run itself, not of a span
             yield f"event {event.seq} ends the run, but others follow"

@@ -32,8 +32,8 @@ class Agent(PromptAgent):
 
     `folder`: where file tools may look. `secrets`: values by name that must not appear anywhere
     (default: those known when a run starts). `memory`: how to shorten a conversation that exceeds
-    the model's context, `window` or `summary`. `thought_tags`: names of tags that hold thoughts
-    anywhere outside code (think and thinking do at the start of an answer).
+    the model's context, `window` or `summary`. `thought_tags`: names of tags whose text is a
+    thought anywhere outside code. `think` and `thinking` count only at the start of an answer.
 
     `late`: resolve the model on first use, so that a replay needs neither the model nor a key.
     `namespace`: where the names of functions, models and policies are looked up (policies: in
@@ -66,11 +66,11 @@ class Agent(PromptAgent):
         `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
         in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
 
-        `client`: a Dask Client, whose workers ask the rows with keys of their own. `attachments`:
-        pictures for all rows, the name of a column of pictures, or a function of the row. `store`:
-        the file in which finished rows are kept, so that the same map asks only the missing, failed
-        and changed ones again (None: a file in the user's state folder; False: none). `view`,
-        `record`: as in a call of the agent.
+        `client`: a Dask Client, whose workers ask the rows; they read API keys from their own
+        environment. `attachments`: pictures for all rows, the name of a column of pictures, or a
+        function of the row. `store`: the file in which finished rows are kept, so that the same map
+        asks only the missing, failed and changed ones again (None: a file in the user's state
+        folder; False: none). `view`, `record`: as in a call of the agent.
 
         The agent's limits of tokens (if set) and dollars hold over the whole map, the others for
         each row.

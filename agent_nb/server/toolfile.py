@@ -3,9 +3,10 @@
 Why: an agent on the command line has no notebook whose functions it could call.
 
 Rules
-- A file provides its tools (`@tool`) or, if it has none, its public functions.
+- A file provides its tools (`@tool`), also those it imports; if it has none, the public functions
+  that it defines.
 - The file is executed without asking: the user has named it on the command line.
-- Any exception of the file becomes a UsageError that names the file.
+- Any `Exception` of the file becomes a UsageError that names the file; `SystemExit` passes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def from_file(path: Path) -> list[Any]:
     """Return the tools or functions of a Python file. Raises UsageError if it fails or has none."""
     names = vars(_execute(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
-    marked = [
+    marked = [  # a Tool, or a function to which `@tool` gave one
         value
         for value in public.values()
         if isinstance(value, Tool) or isinstance(getattr(value, "tool", None), Tool)

@@ -1,4 +1,4 @@
-"""Note in the text of a result that a chart or styled table has no picture, and why.
+"""Write the notes for charts and styled tables without a picture: why, and what makes one.
 
 Why: a model sees a chart only as a picture, and these libraries need another package to make one.
 Without a note, the model would take the other text for the complete result.
@@ -65,7 +65,8 @@ _CHARTS = (
 # the plain text of a styled table, whose display has no MIME type of its own
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
 _FAULT = " could not draw it]"  # how the note ends if all packages are installed
-# a line with a note or caption that this room writes
+# a whole line, with the line break before it: a note (`_words`), or a caption or refusal that
+# `pictures` writes
 _LINE = re.compile(
     r"\n?^\[(?:no picture of an? |figure \d+: an? \w+ chart\b|an? \w+ chart is not kept)[^\n]*\]$",
     re.MULTILINE,
@@ -94,7 +95,7 @@ def without_chart_words(content: Any) -> Any:
 
 
 def name_missing_picture(name: str) -> str:
-    """Return the note for a chart without a picture; `name` is as in `_CHARTS`."""
+    """Return the note for the kind of chart `name` (as in `_CHARTS`); "" for any other name."""
     return _words(next((chart for chart in _CHARTS if chart.name == name), None))
 
 

@@ -10,7 +10,8 @@ Rules
 - It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
   functions, classes, closures and their constants, top-level assignments; no notebook variables.
 - `unseen` lists the names of other code: packages, built-in tools, functions without source.
-- Nothing is run or imported.
+- Nothing is run or imported. So values are looked at with `is_a` and `getattr_static`, and classes
+  through the descriptors of `type`: the ordinary ways may call code of an object or metaclass.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Search:
     def __init__(self, folder: Path) -> None:
         self.texts: list[str] = []
         self.unseen: set[str] = set()
+        # imports are looked up in `_folder`; the digest covers code below `_root`,
+        # which `project_source` widens
         self._folder = self._root = folder
         self._visited: list[Any] = []
 
@@ -177,7 +180,10 @@ class Search:
             self.unseen.add(path.name)
 
     def _assignment(self, module: types.ModuleType | None, name: str) -> None:
-        """Add the source of a module's assignment to a name; the value itself may change in use."""
+        """Add the source of a module's assignment to `name`, but not its value, which may change.
+
+        Assignments of the notebook are not added: they are notebook variables.
+        """
         file = getattr(module, "__file__", None)
         if module is None or module.__name__ == MAIN or not isinstance(file, str):
             return

@@ -84,7 +84,7 @@ def text(log: Sequence[Event]) -> str:
 
 
 def _explain_empty(log: Sequence[Event], drawn: Sequence[TimeRow]) -> str:
-    """Return why there is nothing to show, or ""."""
+    """Return why there is nothing to show; "" if there is. `drawn`: all rows of the run."""
     if log and not any(event.ts for event in log):
         return "No time to show: the run was imported, and its source gave no times."
     return "" if drawn else "No time to show: the run has no model request and no tool call."
@@ -119,6 +119,7 @@ def _html_row(row: TimeRow, total: float) -> str:
         for kind, n in pieces
     )
     cell = '<td style="text-align:left;padding:0 8px;white-space:nowrap">'
+    # the indent: HTML would show blanks at the start of a cell as none
     label = escape(_label(row)).replace("  ", "&nbsp;&nbsp;")
     return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
 
@@ -133,6 +134,7 @@ def _seconds(row: TimeRow) -> str:
 
 
 def _time(seconds: float) -> str:
+    # from 0.9995 s on, the milliseconds would be rounded to 1000
     return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 

@@ -5,7 +5,7 @@ Why: without a schema mode, a typed answer arrives as the arguments of a tool.
 Rules
 - Arguments that stream in are text of the answer at once; the whole call closes it.
 - Calls of other tools pass unchanged.
-- Secrets are hidden before, and no dialect reads the text.
+- The parts come with their secrets hidden already. No dialect reads the text of the answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FinalTool:
     def _is_final(self, part: CallDelta) -> bool:
         """Return whether a delta belongs to a call of the final tool."""
         if part.name and part.name != self._name:
-            self._streamed.pop(part.index, None)
+            self._streamed.pop(part.index, None)  # the index now belongs to another call
             return False
         return bool(part.name) or part.index in self._streamed
 

@@ -1,4 +1,4 @@
-"""Convert the single-key form of Loom's events (seed 002 § 6) to frames and back.
+"""Convert the single-key form of Loom's events (seed 002 § 6, `{"TaskStart": {…}}`) to frames and back.
 
 Why: the reader and the writer then handle frames only.
 
@@ -9,7 +9,8 @@ Rules
 - `{"TaskStart": {"node_id": "a", "namespace": null}}` is the frame `{"type": "node_enter", "id":
   "a"}`: the single-key form calls the node `node_id`, and always has a `namespace`.
 - The form has no envelope; if an object brings one all the same, it is kept.
-- `Messages` that hold the payload of a frame (`content`, `id`) are read too.
+- Some `Messages` have no `chunk` but the fields of a `message_chunk` frame (`content`, `id`). They
+  are read too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Write events that were read from Loom as their original frames, envelope included.
 
-Why apart from `run_writer`: the fields and notes of the events determine each frame.
+Why apart from `run_writer`: that makes nodes for our own runs; here an event and its note hold all
+that its frame needs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ImportedFrames:
             if event.of in ("think", "respond", "call"):
                 return [restore_object(draw_chunk(event.of, event.text), note)]
             return []
-        form = text_of(note, "form")
+        form = text_of(note, "form")  # the type of the original frame; other types are drawn alike
         if isinstance(event, End):
             reply = draw_reply(self._answer.text, event.status, event.finish_reason, form)
             return [restore_object(reply, note)]
@@ -45,8 +46,8 @@ class ImportedFrames:
         )
 
     def _call(self, event: Call, note: Obj) -> list[Obj]:
-        # if chunks came before the `tool_call`, the event's note is theirs, and "call" is the note
-        # of the `tool_call`; the form "chunks" marks a call that came in chunks alone
+        # three cases: chunks and then a `tool_call` (the event's note is that of the chunks, and
+        # its entry "call" that of the `tool_call`), chunks alone (form "chunks"), no chunks
         call_note = note.get("call")
         if isinstance(call_note, dict):
             return [*self._block(event, note), restore_object(draw_frame(event), call_note)]

@@ -4,10 +4,11 @@ Why apart from the cell's run: a click starts it long after the cell has ended.
 
 Rules
 - The run uses the context of its cell, so that its output lands there.
-- With ipykernel 7.4 it blocks other cells as a running cell does; with other versions it must not,
-  or clicks would no longer arrive.
+- From ipykernel 7.4 on it blocks other cells, as a running cell does. Older versions would then
+  handle no clicks, so there it blocks nothing.
 - A press while the conversation is busy starts nothing and prints a warning.
-- A Jupyter server never saves the button; without one it goes when the next cell runs.
+- A Jupyter server never saves the button. Without a server, the button is removed when the next
+  cell starts after its run.
 """
 
 from __future__ import annotations

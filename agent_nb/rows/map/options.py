@@ -21,8 +21,8 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a map.
 
     `concurrency`: rows asked at once. `rpm`: requests per minute (None: as configured). `on_error`:
-    `keep` the error in its row, or `raise` it and end the map. `limit`: ask only the first rows.
-    `repeats`: how often each row is asked.
+    `keep` the error in its row, or `raise` it and end the map. `limit`: the number of rows, from
+    the first, that are asked (None: all). `repeats`: how often each row is asked.
     """
 
     concurrency: int = 10
@@ -32,7 +32,7 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
 
     def checked(self) -> MapOptions:
-        """Return these options. Raises UsageError for an unusable one."""
+        """Return these options with built-in values. Raises UsageError for an unusable one."""
         # values of numpy and the like, as a cell computes them, become built-in ones
         options = MapOptions(**plain_value(msgspec.structs.asdict(self)))
         for name in ("concurrency", "rpm", "limit", "repeats"):

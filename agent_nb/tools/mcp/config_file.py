@@ -9,7 +9,8 @@ Rules
 - The nearest file is read, in the run's folder or above it. It may be a stranger's: reading it
   starts nothing.
 - A fault of one entry is kept in `faults`, so that the other entries can be used.
-- Keys that belong to other programs are ignored; they cannot allow anything.
+- An entry with `"disabled": true` is left out. Keys that belong to other programs are ignored; they
+  cannot allow anything.
 """
 
 from __future__ import annotations
@@ -166,7 +167,10 @@ def _server(name: str, entry: Any, path: Path) -> Server:
 
 
 class _Fields:
-    """The values of one entry, checked for their types and sizes."""
+    """The values of one entry. Each method raises UsageError for a wrong type or size.
+
+    `fault` returns this error. A missing key is an empty value.
+    """
 
     def __init__(self, name: str, entry: Any) -> None:
         self._name = name
@@ -201,7 +205,7 @@ class _Fields:
         if (
             not isinstance(value, str)
             or len(value) > _LONGEST
-            or replace_surrogates(value) != value
+            or replace_surrogates(value) != value  # half a character: no UTF-8
         ):
             raise self.fault(f"{what} must be a text of {_LONGEST:,} characters at most")
         return value

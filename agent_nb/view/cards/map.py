@@ -29,8 +29,7 @@ from .base import Context
 SHOWN = 12  # rows of the table
 KINDS = 6  # kinds of failures that are named
 WORDS = 160  # characters of a prompt or an answer; most pages are too narrow to show all
-# the common beginning of all prompts is left out if it has at least so many letters, and if there
-# are at least so many prompts
+# at least FEW prompts that begin with the same WORTH characters are shown without this beginning
 WORTH, FEW = 12, 3
 NAMES = 200  # characters of the columns' names
 DAY = 86_400  # s
@@ -100,7 +99,10 @@ def estimate(plan_: MapPlan) -> str:
 
 
 def pace(state: MapCard, counts: MapCounts, *, over: bool) -> str:
-    """Return how far a map is, its speed, the time left and its cost; `over`: only how far."""
+    """Return how many rows have ended, the speed, the time left and the cost.
+
+    If the map is `over`, return only how many rows have an answer.
+    """
     rows = f"{counts.ok if over else counts.done:,} of {_asked(state)}"
     if over:
         return rows
@@ -124,7 +126,7 @@ def _size(state: MapCard) -> str:
 
 
 def _asked(state: MapCard) -> str:
-    """Return how often the map asks: `20 rows`, or `60 answers` if it repeats each row."""
+    """Return how many answers the map asks for: `20 rows`, or `60 answers` if it repeats rows."""
     repeats = state.plan.repeats if state.plan is not None else 1
     return count_noun(state.counts.total, "row" if repeats <= 1 else "answer")
 

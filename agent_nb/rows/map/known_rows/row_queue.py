@@ -94,6 +94,8 @@ class StoreRowQueue(RowQueue):
         super().__init__(rows, deliver)
         self._store, self._trust, self._sleep = store, trust, sleep
         self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
+        # a row goes from `_left` to `_being_claimed`, then to `_ready` (or to `_claimed_elsewhere`,
+        # and perhaps back), `_handed_out`, `_finished` and `_being_stored`
         self._ready: deque[Row] = deque()  # claimed
         self._handed_out: dict[str, Row] = {}  # handed out, by key
         self._claimed_elsewhere: dict[str, Row] = {}  # claimed by other kernels
@@ -163,10 +165,13 @@ class StoreRowQueue(RowQueue):
         else:
             ended.result()
 
-    def _store_and_close(self, keeping: list[RowOutcome], finished: list[RowOutcome]) -> None:
+    def _store_and_close(self, begun: list[RowOutcome], finished: list[RowOutcome]) -> None:
+        """Store what the last visit did not, release the claims and close the store."""
         try:
-            if keeping is not self._stored:  # the visit that would have stored them was cancelled
-                self._put(keeping)
+            # the visit for `begun` may have been cancelled before the thread came to it; had it
+            # ended, `_stored` would be this very list
+            if begun is not self._stored:
+                self._put(begun)
             self._put(finished)
             self._store.release([row.key for row in (*self._ready, *self._being_claimed)])
             self._store.release(list(self._handed_out), attempted=True)
@@ -223,14 +228,14 @@ class StoreRowQueue(RowQueue):
 
     def _put(self, finished: Sequence[RowOutcome]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
-        # more than one attempt by this map: workers of a cluster died
+        # this map made several attempts at a row if workers of a cluster died
         if ended := [
-            (d.row.key, d.record, max(d.result.attempts, 1))
-            for d in finished
-            if d.record and _has_ended(d)
+            (each.row.key, each.record, max(each.result.attempts, 1))
+            for each in finished
+            if each.record and _has_ended(each)
         ]:
             self._attempts |= self._store.put(ended)
-        if unstored_keys := [d.row.key for d in finished if not _has_ended(d)]:
+        if unstored_keys := [each.row.key for each in finished if not _has_ended(each)]:
             self._store.release(unstored_keys, attempted=True)
         for outcome in finished:
             self._handed_out.pop(outcome.row.key, None)
