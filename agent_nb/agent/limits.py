@@ -127,7 +127,7 @@ class Meter:
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def remaining(self) -> dict[str, float]:
-        """Return by name what is left of each limit that a sub-agent shares, if it is limited.
+        """Return, by name, the unused part of each finite limit that a sub-agent shares.
 
         At least 1, or `LEAST_COST`, since 0 means unlimited.
         """
