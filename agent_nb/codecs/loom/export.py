@@ -1,4 +1,6 @@
-"""Convert the single-key form of Loom's events (seed 002 § 6, `{"TaskStart": {…}}`) to frames and back.
+"""Convert the single-key form of Loom's events, `{"TaskStart": {…}}`, to frames and back.
+
+Source: seed 002 § 6.
 
 Why: the reader and the writer then handle frames only.
 
