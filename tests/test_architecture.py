@@ -272,7 +272,6 @@ MANY_PARAMETERS = {
     "agent_nb.agent.configuration.__init__",  # what `Agent(…)` takes
     "agent_nb.rows.agent.eval",
     "agent_nb.rows.agent.map",
-    "agent_nb.rows.eval.evaluate.evaluate_prompt",  # `Agent.eval`
     "agent_nb.rows.map.stream.start_map",  # `Agent.map`, and what a cell and an evaluation add
 }
 MOST_PARAMETERS = 10

@@ -135,12 +135,9 @@ class Agent(PromptAgent):
         comparisons and plots. `options`: those of `map`. Raises UsageError before the first request
         for arguments that cannot be used.
         """
-        from .eval.evaluate import evaluate_prompt
+        from .eval.evaluate import EvaluationOptions, evaluate_prompt
 
-        return await evaluate_prompt(
-            self,
-            data,
-            prompt,
+        setup = EvaluationOptions(
             score=score,
             repeats=repeats,
             output=output,
@@ -150,8 +147,8 @@ class Agent(PromptAgent):
             seed=seed,
             level=level,
             name=name,
-            **options,
         )
+        return await evaluate_prompt(self, data, prompt, setup, **options)
 
     def eval_sync(self, data: Any, prompt: str, **options: Any) -> Evaluation:
         """Return an evaluation; for scripts. `options`: as in `eval`.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,35 +47,42 @@ _MAP_OPTIONS = tuple(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions:
+    """How answers are scored, and over which rows; `Agent.eval` documents the fields."""
+
+    score: Any
+    repeats: int
+    output: Any
+    expected: str | None
+    failed: float | None
+    sample: int | None
+    seed: int
+    level: float
+    name: str
+
+
 async def evaluate_prompt(
     agent: Configuration,
     data: Any,
     prompt: str,
+    setup: EvaluationOptions,
     *,
-    score: Any,
-    repeats: int,
-    output: Any,
-    expected: str | None,
-    failed: float | None,
-    sample: int | None,
-    seed: int,
-    level: float,
-    name: str,
     limit: int | None = None,
     **options: Any,
 ) -> Evaluation:
     """Ask `prompt` for the rows of `data` and return the evaluation; see `Agent.eval`."""
-    check_level(level)
+    check_level(setup.level)
     _check_options(options)
     shared = {n: options.pop(n) for n in _MAP_OPTIONS if n in options}
-    map_options = MapOptions(repeats=repeats, **shared).checked()
-    rows = sample_rows(rows_of(data, limit), sample, seed)
-    answer_type = agent.output if output is None else OutputType(output)
+    map_options = MapOptions(repeats=setup.repeats, **shared).checked()
+    rows = sample_rows(rows_of(data, limit), setup.sample, setup.seed)
+    answer_type = agent.output if setup.output is None else OutputType(setup.output)
     scorer = scorer_of(
-        score,
+        setup.score,
         rows,
         output=answer_type,
-        expected=expected,
+        expected=setup.expected,
         options=map_options,
         judge_options={n: options[n] for n in _JUDGE_OPTIONS if n in options},
         folder=agent.folder,
@@ -83,21 +91,21 @@ async def evaluate_prompt(
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
     stream = start_map(
-        agent, rows.data, prompt, map_options, output=output, finish=finish, **options
+        agent, rows.data, prompt, map_options, output=setup.output, finish=finish, **options
     )
     await stream
     candidates, scores = await scoring.score(stream)
     return Evaluation.of(
-        scored_rows(candidates, scores.each, failed),
-        name=name or agent.name,
+        scored_rows(candidates, scores.each, setup.failed),
+        name=setup.name or agent.name,
         prompt=agent.redaction().value(prompt),
         scored_by=scorer.title,
         data=rows,
-        repeats=repeats,
-        level=level,
+        repeats=setup.repeats,
+        level=setup.level,
         bounded=scores.bounded,
         judged=judged,
-        failed_as=failed,
+        failed_as=setup.failed,
         judging=Spent(scores.tokens, scores.cost),
         output=answer_type,
     )

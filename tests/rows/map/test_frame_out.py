@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import subprocess
 import sys
@@ -15,10 +16,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agent_nb.agent.typed.output_type import OutputType
+from agent_nb.events import text_array
 from agent_nb.rows.map.row import RowResult
 from agent_nb.rows.map.table.answer_fields import answer_columns
 from agent_nb.rows.map.table.frame_out import frame_out
+from agent_nb.rows.map.table.pandas_out import _array as text_column
 from agent_nb.rows.map.table.rows import rows_of
+
+
+class Level(enum.StrEnum):
+    LOW = "low"
+
 
 META = ["_run", "_status", "_error", "_tokens", "_cost", "_seconds"]
 NAMES = st.sampled_from(
@@ -350,3 +358,9 @@ def test_dicts_need_no_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_members_of_an_enumeration_of_texts_are_a_column_of_texts():
+    plain = text_array(np.array(["low", None], object))
+    members = text_column("text", [Level.LOW, None])
+    assert members.dtype == plain.dtype

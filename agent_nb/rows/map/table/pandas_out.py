@@ -63,7 +63,11 @@ def _array(kind: Kind, values: list[Any]) -> Any:
 
     objects = np.fromiter(values, object, len(values))
     dtype, types = _TYPES.get(kind, (None, ()))
-    if types and all(v is None or type(v) in types for v in values):
+    # a subclass of str is a text; one of int may be a truth value
+    fits = (
+        v is None or type(v) in types or (kind == "text" and isinstance(v, str)) for v in values
+    )
+    if types and all(fits):
         with suppress(TypeError, ValueError, OverflowError):  # such as more than 64 bits
             return text_array(objects) if kind == "text" else pd.array(values, dtype=dtype)
     return objects
