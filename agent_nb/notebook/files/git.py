@@ -72,11 +72,8 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
     for name, records in runs.items():
         if records:
             yield f"=== of a cell that is gone: {name}"
-            yield from (
-                line
-                for record in CellRecords(records).newest_execution()
-                for line in _run_lines(record)
-            )
+            for record in CellRecords(records).newest_execution():
+                yield from _run_lines(record)
 
 
 def _run_lines(record: Record) -> Iterator[str]:

@@ -108,11 +108,8 @@ def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
     answer = getattr(followed, "answer", None)
     if answer is None:
         return {"stop": stop}
-    return {
-        "stop": stop,
-        "approve": partial(answer, allow=True),
-        "deny": partial(answer, allow=False),
-    }
+    answers = {"approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+    return {"stop": stop, **answers}
 
 
 def print_stop_advice(attached: Any) -> str:
