@@ -312,10 +312,5 @@ def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
     """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
     variables = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
-    return (
-        [
-            f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
-        ]
-        if variables
-        else []
-    )
+    advice = f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
+    return [advice] if variables else []

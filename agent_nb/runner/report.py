@@ -89,13 +89,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def result(self) -> str:
         """The result in a few words."""
-        return (
-            f"skipped: {self.skipped}"
-            if self.skipped
-            else f"ok, {self._count_runs()}"
-            if self.ok
-            else "failed"
-        )
+        if self.skipped:
+            return f"skipped: {self.skipped}"
+        return f"ok, {self._count_runs()}" if self.ok else "failed"
 
     def __str__(self) -> str:
         return self.text()

@@ -185,8 +185,6 @@ async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> st
     caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future
     if isinstance(caught.error, ToolError):
         raise caught.error
-    return (
-        f"(no preview: {message_of(caught.error)})"
-        if caught.error is not None
-        else str(caught.value)
-    )
+    if caught.error is not None:
+        return f"(no preview: {message_of(caught.error)})"
+    return str(caught.value)

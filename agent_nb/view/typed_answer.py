@@ -46,11 +46,9 @@ def code(text: str) -> Node:
 
 
 def _caption(name: str, value: Any) -> Row:
-    size = (
-        f"  {count_noun(len(value), 'row' if _are_objects(value) else 'item')}"
-        if isinstance(value, list)
-        else ""
-    )
+    size = ""
+    if isinstance(value, list):
+        size = f"  {count_noun(len(value), 'row' if _are_objects(value) else 'item')}"
     return Row((T(clip_text(name, 60), tone="muted", mono=True), T(size, tone="muted")))
 
 

@@ -57,16 +57,10 @@ def ask_permissions(
 def describe_offer(offer: Offer) -> str:
     """Describe, as printable text, the effect of a yes to an offer and how long it lasts."""
     effect = make_printable(offer.does)
-    effect = (
-        effect
-        if len(effect) <= LONGEST
-        else f"{effect[:LONGEST]} [… {len(effect) - LONGEST} more characters: read the file]"
-    )
-    duration = (
-        "in this folder, from now on"
-        if offer.what == "keys"
-        else "as long as the file stays as it is"
-    )
+    if (more := len(effect) - LONGEST) > 0:
+        effect = f"{effect[:LONGEST]} [… {more} more characters: read the file]"
+    always, unchanged = "in this folder, from now on", "as long as the file stays as it is"
+    duration = always if offer.what == "keys" else unchanged
     return f"{make_printable(os.path.basename(offer.file))} in {make_printable(shorten_path(Path(offer.folder)))} {effect}. A yes counts {duration}."
 
 

@@ -207,11 +207,9 @@ def _check_file(path: Path) -> None:
 def _add_line(path: Path, line: str) -> str:
     """Add our line to `.gitattributes` in the place of a former one; return what was done."""
     # paths in it may have any encoding
-    lines = (
-        path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        if path.exists()
-        else []
-    )
+    lines: list[str] = []
+    if path.exists():
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     if line in lines:
         return f"{path.name} has the line already"
     other_lines = [

@@ -94,11 +94,8 @@ def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
         return str(getattr(value, "url", value))
     urls = [note.url for note in list_servers()]
     if len(urls) != 1:
-        reason = (
-            f"Several of yours run here: {', '.join(urls)}."
-            if urls
-            else "No server of yours runs on this machine."
-        )
+        several = f"Several of yours run here: {', '.join(urls)}."
+        reason = several if urls else "No server of yours runs on this machine."
         raise UsageError(f"{reason} Write %agent attach URL.")
     return urls[0]
 

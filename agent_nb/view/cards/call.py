@@ -133,11 +133,8 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
             state.early or "ok",
             format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
-    ran = (
-        context.now - state.started
-        if context.now is not None and state.started and state.status == "running"
-        else 0
-    )
+    is_timed = state.started and state.status == "running"
+    ran = context.now - state.started if context.now is not None and is_timed else 0
     return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
 
 
@@ -206,11 +203,9 @@ def short_text(result: tuple[Node, ...]) -> str:
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
-    return (
-        short(only.value, 60)
-        if isinstance(only, Json) and not isinstance(only.value, dict | list | str)
-        else ""
-    )
+    if isinstance(only, Json) and not isinstance(only.value, dict | list | str):
+        return short(only.value, 60)
+    return ""
 
 
 def _title(state: CallCard, about: str) -> str:
@@ -263,11 +258,9 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
         or not state.content.startswith(output)
     ):
         return None
-    return (
-        state.content[len(output) :].lstrip("\n")
-        if custom("tool", state, context) is None
-        else None
-    )
+    if custom("tool", state, context) is None:
+        return state.content[len(output) :].lstrip("\n")
+    return None
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
@@ -286,11 +279,9 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if installed is not None:
         return (installed,)
     if state.status == "ok":
-        content = (
-            _without_chart(state, _without_captions(state, state.content))
-            if isinstance(state.content, str)
-            else state.content
-        )
+        content = state.content
+        if isinstance(content, str):
+            content = _without_chart(state, _without_captions(state, content))
         return values.value_nodes(content, state.display)
     return _failure(state)
 
