@@ -116,11 +116,8 @@ class Approver:
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "deny":
             return decision
-        return Decision(
-            False,
-            args=decision.args,
-            reason=f"the policy denies it with the edited arguments ({reason})",
-        )
+        denial = f"the policy denies it with the edited arguments ({reason})"
+        return Decision(False, args=decision.args, reason=denial)
 
     async def _ask_user(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str

@@ -244,14 +244,8 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     value = namespace.get(name)
     if _usable(value):
         return [as_tool(value, name)]
-    declared = next(
-        (
-            v
-            for v in namespace.values()
-            if is_tool(v) and not inspect.ismethod(v) and as_tool(v).name == name
-        ),
-        None,
-    )
+    tools = (v for v in namespace.values() if is_tool(v) and not inspect.ismethod(v))
+    declared = next((tool for tool in tools if as_tool(tool).name == name), None)
     if declared is not None:
         return [as_tool(declared)]
     if name.replace("_", "-") in list_builtin(_ROOM) or name in list_plugins(_ROOM):

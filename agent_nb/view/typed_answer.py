@@ -81,15 +81,9 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
         )
     ]
     left_out_large = len(large) - COLUMNS
-    return (
-        *table,
-        *below,
-        *(
-            (text_row(f"… {count_noun(left_out_large, 'more field')}"),)
-            if left_out_large > 0
-            else ()
-        ),
-    )
+    if left_out_large > 0:
+        below.append(text_row(f"… {count_noun(left_out_large, 'more field')}"))
+    return (*table, *below)
 
 
 def _needs_room(value: Any) -> bool:

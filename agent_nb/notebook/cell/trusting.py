@@ -82,12 +82,8 @@ def trust_folder(arguments: Sequence[str]) -> str:
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
     allowed = Offer.allow_all(offers)
-    return "\n".join(
-        [
-            *(f"allowed: {offer.file} {offer.does}" for offer in offers),
-            *([] if allowed else [NOT_SAVED]),
-        ]
-    )
+    lines = [f"allowed: {offer.file} {offer.does}" for offer in offers]
+    return "\n".join(lines if allowed else [*lines, NOT_SAVED])
 
 
 def list_offers(path: Path) -> list[Offer]:
@@ -101,15 +97,12 @@ def list_offers(path: Path) -> list[Offer]:
     if not path.exists():
         raise UsageError(f"File or folder not found: {path}.")
     folder = path if path.is_dir() else path.parent
-    return [
-        offer
-        for offer in (
-            Key.find_offer(folder=folder),
-            *_policy_offers(folder),
-            _configuration_offer(folder),
-        )
-        if offer is not None
-    ]
+    offers = (
+        Key.find_offer(folder=folder),
+        *_policy_offers(folder),
+        _configuration_offer(folder),
+    )
+    return [offer for offer in offers if offer is not None]
 
 
 def _policy_offers(folder: Path) -> Iterator[Offer | None]:

@@ -85,13 +85,10 @@ def compare_runs(
     """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
     first, second = list_comparable_parts(a), list_comparable_parts(b)
     turns = sorted({item.turn for item in (*first, *second)})
-    changes = [
-        change
-        for turn in turns
-        for change in _compare_turn(
-            [i for i in first if i.turn == turn], [i for i in second if i.turn == turn]
-        )
-    ]
+    changes: list[Change] = []
+    for turn in turns:
+        pair = ([item for item in side if item.turn == turn] for side in (first, second))
+        changes += _compare_turn(*pair)
     return Diff(_name_run(a, cells[0]), _name_run(b, cells[1]), changes)
 
 

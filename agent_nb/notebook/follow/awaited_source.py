@@ -119,10 +119,8 @@ def print_stop_advice(attached: Any) -> str:
     """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"
-        sys.stdout.write(
-            make_printable(
-                f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
-            )
-            + "\n"
+        text = (
+            f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
         )
+        sys.stdout.write(make_printable(text) + "\n")
     return DETACHED

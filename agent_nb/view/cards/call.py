@@ -143,13 +143,11 @@ def _closed(state: CallCard, context: Context) -> Node:
     pictures = values.pictures(state.attachments, state.name)
     answered = _answered_inside(state)
     figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
-    short_result = (
-        gist(str(state.content), 60)
-        if answered
-        else values.gist(state.content, state.display, pictures=figures)
-        if state.status == "ok"
-        else ""
-    )
+    short_result = ""
+    if answered:
+        short_result = gist(str(state.content), 60)
+    elif state.status == "ok":
+        short_result = values.gist(state.content, state.display, pictures=figures)
     result = _result(state, context)
     repeated = answered or (short_result and short_text(result) == short_result)
     new_result = () if repeated else result

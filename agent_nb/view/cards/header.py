@@ -158,22 +158,9 @@ def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
     if not context.live or not state.running:
         return ()
     if not context.can_click:
-        return (
-            Button(
-                "stop",
-                "use ■ to stop",
-                enabled=False,
-                hint="Clicks do not arrive while this cell runs: interrupt the kernel.",
-            ),
-        )
+        hint = "Clicks do not arrive while this cell runs: interrupt the kernel."
+        return (Button("stop", "use ■ to stop", enabled=False, hint=hint),)
     if "stop:" in context.pressed:
         return (Button("stop", "stopping…", enabled=False),)
-    return (
-        Button(
-            "stop",
-            "■ Stop",
-            tone="bad",
-            busy="stopping…",
-            hint="Stop the run; what came so far is kept.",
-        ),
-    )
+    hint = "Stop the run; what came so far is kept."
+    return (Button("stop", "■ Stop", tone="bad", busy="stopping…", hint=hint),)

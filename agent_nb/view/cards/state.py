@@ -81,12 +81,8 @@ def _named(title: str, payload: Any) -> str:
 
 def _counts(listed: list[Change]) -> str:
     kinds = [c.kind for c in listed]
-    return (
-        join_parts(
-            *(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))
-        )
-        or "unchanged"
-    )
+    numbers = {kind: kinds.count(kind) for kind in ("changed", "added", "removed")}
+    return join_parts(*(f"{n} {kind}" for kind, n in numbers.items() if n)) or "unchanged"
 
 
 def _line(change: Change) -> str:
