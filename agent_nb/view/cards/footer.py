@@ -1,4 +1,7 @@
-"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it."""
+"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it.
+
+Why at the end: readers look for the answer first, and for speed and ids only when they need them.
+"""
 
 from __future__ import annotations
 
