@@ -19,12 +19,8 @@ def run_doctor(arguments: Arguments) -> int:
 
     findings = collect_findings()
     if arguments.json:
-        show_json(
-            {
-                "ok": findings.sound,
-                "findings": [msgspec.to_builtins(finding) for finding in findings],
-            }
-        )
+        listed = [msgspec.to_builtins(finding) for finding in findings]
+        show_json({"ok": findings.sound, "findings": listed})
     else:
         print_lines(findings.render())
     return OK if findings.sound else FAILED

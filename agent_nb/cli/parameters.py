@@ -1,5 +1,8 @@
 """Parses the parameters `run -p NAME=VALUE`, and inserts a cell that sets them, as papermill does.
 
+Why as papermill: notebooks that are written for it have a cell of defaults, which this cell follows
+and overrides.
+
 Rule: the cell needs no imports. So a date stays a text, and YAML's `.inf` and `.nan` become
 `float('inf')` and `float('nan')`.
 """

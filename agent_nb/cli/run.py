@@ -72,13 +72,8 @@ def run(arguments: Arguments) -> int:
             if len(targets) == 1:
                 raise
             print_complaint(f"{path}: {fault}")
-            return {
-                "notebook": str(path),
-                "output": "",
-                "ok": False,
-                "failure": str(fault),
-                "runs": [],
-            }
+            failure = {"ok": False, "failure": str(fault)}
+            return {"notebook": str(path), "output": "", **failure, "runs": []}
 
     def run_notebook(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts

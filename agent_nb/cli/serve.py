@@ -79,20 +79,14 @@ def serve_runs(arguments: Arguments) -> int:
 
 def serve_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `serve`."""
-    sub.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen at (default: 127.0.0.1, this machine only)",
-    )
+    host_help = "the address to listen at (default: 127.0.0.1, this machine only)"
+    add_text(sub, "--host", "HOST", host_help, "127.0.0.1")
     sub.add_argument(
         "--port", type=int, default=8765, help="the port (default: 8765; 0: a free one)"
     )
     token = sub.add_mutually_exclusive_group()
-    token.add_argument(
-        "--token",
-        default="",
-        help="the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file",
-    )
+    advice = "the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file"
+    add_text(token, "--token", "TOKEN", advice)
     add_text(token, "--token-file", "FILE", "a file with the token; made if it is not there")
     add_text(sub, "--model", "MODEL", "the model of the agent (default: as in a notebook)")
     add_texts(sub, "--tools", "TOOLS", "tools by name, with commas, or a FILE.py that has them")

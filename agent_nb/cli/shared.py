@@ -45,11 +45,8 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 
     paths: list[Path] = []
     for name in names:
-        matches = (
-            find_notebooks(name)
-            if Path(name).is_dir() or any(c in name for c in "*?[")
-            else existing_files([name])
-        )
+        is_pattern = Path(name).is_dir() or any(c in name for c in "*?[")
+        matches = find_notebooks(name) if is_pattern else existing_files([name])
         if not matches:
             raise UsageError(f"There is no notebook in {name}.")
         paths += [p for p in matches if p not in paths]

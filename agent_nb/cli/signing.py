@@ -151,10 +151,7 @@ def _confirm_signing(runs: int, calls: int, clipped: int) -> bool:
     """Ask whether to sign, and return the answer. `clipped`: arguments not shown in full."""
     from ..notebook import ask_yes_no
 
-    hidden = (
-        f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full."
-        if clipped
-        else ""
-    )
+    arguments = "arguments are" if clipped > 1 else "argument is"
+    hidden = f" {clipped} {arguments} not shown in full." if clipped else ""
     text = f"Sign {runs} run{'' if runs == 1 else 's'} with {calls} call{'' if calls == 1 else 's'}?{hidden} [y]es, [n]o: "
     return ask_yes_no(text)

@@ -1,5 +1,7 @@
 """Formats runs as a table, for the command `events`: text, CSV, JSON, Parquet or a spreadsheet.
 
+Why: questions about many runs are answered with the tools that people have for tables.
+
 Rule: only the text table is shortened, to fit a terminal; the other formats keep every value.
 """
 

@@ -144,9 +144,7 @@ def describe_foreign(foreign: int) -> str:
     """Return a sentence on a number of foreign turns, "" for none."""
     if not foreign:
         return ""
-    turns = (
-        "1 earlier turn comes from a record"
-        if foreign == 1
-        else f"{foreign} earlier turns come from records"
-    )
+    turns = f"{foreign} earlier turns come from records"
+    if foreign == 1:
+        turns = "1 earlier turn comes from a record"
     return f"{turns} you did not sign"

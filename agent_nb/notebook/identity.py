@@ -58,11 +58,8 @@ class Cells:
         cell_id = metadata.get("cellId")
         cell_id = cell_id if isinstance(cell_id, str) else ""
         kernel = getattr(shell, "kernel", None) is not None
-        can_ask = (
-            bool(_as_dict(request.get("content")).get("allow_stdin"))
-            if kernel
-            else _terminal_can_ask()
-        )
+        allows = bool(_as_dict(request.get("content")).get("allow_stdin"))
+        can_ask = allows if kernel else _terminal_can_ask()
         digest = content_hash(line, body)
         occurrence = self._count_occurrence(digest, cell_id)
         return Cell(
@@ -90,9 +87,8 @@ class Cells:
 def current_request(shell: Any) -> tuple[str, str]:
     """Return the id and the code of the request that the kernel handles, "" where unknown."""
     message = _read_request(shell)
-    return str(_as_dict(message.get("header")).get("msg_id", "")), str(
-        _as_dict(message.get("content")).get("code", "")
-    )
+    header, content = _as_dict(message.get("header")), _as_dict(message.get("content"))
+    return str(header.get("msg_id", "")), str(content.get("code", ""))
 
 
 def completed_code(shell: Any) -> tuple[str, int]:

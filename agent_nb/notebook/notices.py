@@ -1,5 +1,7 @@
 """Plain text in a cell's output beside the cards: warnings, error lines, arguments, tables.
 
+Why beside the cards: some messages come before a run exists, or must be read in a terminal.
+
 Rule: this text is saved with the notebook, so it holds no secret and no unprintable character.
 """
 

@@ -9,7 +9,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -32,14 +32,20 @@ THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
 EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
 
-def _flag_option(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
-    """Return the entry of an option without a value: None unless it is on the line."""
-    return names, {"action": "store_true", "default": None, "help": help}
+Entry = tuple[Sequence[str], dict[str, Any]]  # the names of an option, and argparse's keywords
 
 
-def _value_option(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the entry of an option with a value."""
-    return names, keywords
+def _option(usage: str, text: str, **keywords: Any) -> Entry:
+    """Return an option with a value from its usage, such as `-m --model MODEL`, and its help."""
+    *names, last = usage.split()
+    if last.startswith("-"):
+        return [*names, last], {"help": text, **keywords}
+    return names, {"help": text, "metavar": last, **keywords}
+
+
+def _flag(name: str, text: str) -> Entry:
+    """Return an option without a value, which is None unless it is on the line."""
+    return _option(name, text, action="store_true", default=None)
 
 
 def _parse_object(text: str) -> dict[str, Any]:
@@ -53,179 +59,127 @@ def _parse_object(text: str) -> dict[str, Any]:
     return value
 
 
-OPTIONS = (  # each: its names, and argparse's keywords
-    _value_option(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help="provider/name, for example openai/gpt-5-mini or local/smollm2; a/x,b/y: the next one answers when one is away or overloaded",
+OPTIONS: tuple[Entry, ...] = (
+    _option(
+        "-m --model MODEL",
+        "provider/name, for example openai/gpt-5-mini or local/smollm2; a/x,b/y: the next one answers when one is away or overloaded",
     ),
-    _value_option(
-        "-t",
-        "--tools",
-        metavar="TOOLS",
+    _option(
+        "-t --tools TOOLS",
+        "tools by name, separated by commas: built-in, installed, functions of the notebook, or mcp:SERVER; none: no tools (default: python, which asks before each call, and add_cell)",
         action="append",
-        help="tools by name, separated by commas: built-in, installed, functions of the notebook, or mcp:SERVER; none: no tools (default: python, which asks before each call, and add_cell)",
     ),
-    _value_option(
-        "-d",
-        "--dialect",
-        metavar="DIALECT",
-        help="how the model writes its turns: native, xml, section",
-    ),
-    _value_option(
-        "-o",
+    _option("-d --dialect DIALECT", "how the model writes its turns: native, xml, section"),
+    _option(
+        "-o VAR",
+        "the variable that gets the Run (_agent always does); with --map: the frame",
         dest="output",
-        metavar="VAR",
-        help="the variable that gets the Run (_agent always does); with --map: the frame",
     ),
-    _value_option(
-        "--output",
+    _option(
+        "--output TYPE",
+        "the type of the answer, for run.output: a class of the notebook, or list[Row], int …",
         dest="kind",
-        metavar="TYPE",
-        help="the type of the answer, for run.output: a class of the notebook, or list[Row], int …",
     ),
-    _value_option(
-        "-c",
-        "--conversation",
-        metavar="NAME",
-        help=f"the conversation to go on with (default: {DEFAULT_CONVERSATION})",
+    _option(
+        "-c --conversation NAME",
+        f"the conversation to go on with (default: {DEFAULT_CONVERSATION})",
     ),
-    _flag_option("--new", help="start the conversation anew with this cell"),
-    _flag_option("--live", help="call the model, whatever was recorded"),
-    _value_option(
+    _flag("--new", "start the conversation anew with this cell"),
+    _flag("--live", "call the model, whatever was recorded"),
+    _option(
         "--rerun",
+        "live: call the model; replay: play the record or fail; auto (the default): play it if nothing has changed",
         choices=RERUNS,
-        help="live: call the model; replay: play the record or fail; auto (the default): play it if nothing has changed",
     ),
-    _value_option(
+    _option(
         "--compare",
+        "what of results that run again `test` compares: all of it (full, the default), also durations (exact), text, none",
         choices=COMPARES,
-        help="what of results that run again `test` compares: all of it (full, the default), also durations (exact), text, none",
     ),
-    _value_option(
+    _option(
         "--expect",
+        "the run is to end so: the cell does not fail then, and fails if it ends otherwise",
         choices=EXPECTS,
-        help="the run is to end so: the cell does not fail then, and fails if it ends otherwise",
     ),
-    _value_option(
-        "--approve",
-        metavar="HOW",
-        help="tools with effects: ask (the default), auto, deny, or a policy file",
-    ),
-    _flag_option("--no-record", help="keep this run out of the notebook file"),
-    _flag_option(
+    _option("--approve HOW", "tools with effects: ask (the default), auto, deny, or a policy file"),
+    _flag("--no-record", "keep this run out of the notebook file"),
+    _flag(
         "--fix",
-        help="ask about the cell that failed last: its code and its traceback are the question, the cell's text is a remark",
+        "ask about the cell that failed last: its code and its traceback are the question, the cell's text is a remark",
     ),
-    _value_option("--view", choices=VIEWS, help="how the run is shown (default: auto)"),
-    _value_option(
-        "--thoughts", choices=THOUGHTS, help="how thoughts are shown (default: collapse)"
-    ),
-    _value_option("--system", metavar="TEXT", help="instructions for the model"),
-    _value_option(
+    _option("--view", "how the run is shown (default: auto)", choices=VIEWS),
+    _option("--thoughts", "how thoughts are shown (default: collapse)", choices=THOUGHTS),
+    _option("--system TEXT", "instructions for the model"),
+    _option(
         "--context",
+        "what the model is given about the notebook: auto (the default): the variables without their values; vars: also first rows of tables; cells: also the cells above; none: nothing",
         choices=Context.MODES,
-        help="what the model is given about the notebook: auto (the default): the variables without their values; vars: also first rows of tables; cells: also the cells above; none: nothing",
     ),
-    _value_option(
-        "--max-turns", type=int, metavar="N", help=f"limit: model turns (default: {Limits().turns})"
-    ),
-    _value_option(
-        "--max-calls",
+    _option("--max-turns N", f"limit: model turns (default: {Limits().turns})", type=int),
+    _option("--max-calls N", f"limit: tool calls (default: {Limits().tool_calls})", type=int),
+    _option(
+        "--max-failures N",
+        f"limit: tool failures in a row (default: {Limits().failures})",
         type=int,
-        metavar="N",
-        help=f"limit: tool calls (default: {Limits().tool_calls})",
     ),
-    _value_option(
-        "--max-failures",
-        type=int,
-        metavar="N",
-        help=f"limit: tool failures in a row (default: {Limits().failures})",
+    _option(
+        "--max-tokens N", f"limit: tokens of the whole run (default: {Limits().tokens:,})", type=int
     ),
-    _value_option(
-        "--max-tokens",
-        type=int,
-        metavar="N",
-        help=f"limit: tokens of the whole run (default: {Limits().tokens:,})",
-    ),
-    _value_option(
-        "--budget",
-        "--cost",
+    _option(
+        "--budget --cost USD",
+        "limit: cost of the whole run; needs a known price (default: none)",
         dest="cost",
         type=float,
-        metavar="USD",
-        help="limit: cost of the whole run; needs a known price (default: none)",
     ),
-    _value_option(
-        "--time", type=float, metavar="S", help=f"limit: seconds (default: {Limits().seconds:g})"
-    ),
-    _value_option("--temperature", type=float, metavar="X", help="sampling temperature"),
-    _value_option("--seed", type=int, metavar="N", help="sampling seed"),
-    _value_option("--reasoning", metavar="EFFORT", help=EFFORTS),
-    _value_option("--max-output", type=int, metavar="N", help="tokens of one answer of the model"),
-    _value_option(
-        "--stop", action="append", metavar="TEXT", help="a text at which the model stops"
-    ),
-    _value_option(
-        "--extra",
-        type=_parse_object,
-        metavar="JSON",
-        help="an object merged into the request as it is",
-    ),
-    _value_option(
+    _option("--time S", f"limit: seconds (default: {Limits().seconds:g})", type=float),
+    _option("--temperature X", "sampling temperature", type=float),
+    _option("--seed N", "sampling seed", type=int),
+    _option("--reasoning EFFORT", EFFORTS),
+    _option("--max-output N", "tokens of one answer of the model", type=int),
+    _option("--stop TEXT", "a text at which the model stops", action="append"),
+    _option("--extra JSON", "an object merged into the request as it is", type=_parse_object),
+    _option(
         "--memory",
+        "a conversation too long for the model: leave the oldest turns out (the default), or summarise them",
         choices=MEMORIES,
-        help="a conversation too long for the model: leave the oldest turns out (the default), or summarise them",
     ),
-    _value_option(
-        "--thought-tags",
-        metavar="NAMES",
-        help="names of tags that hold thoughts wherever they stand outside code; think and thinking always do at the start of an answer",
+    _option(
+        "--thought-tags NAMES",
+        "names of tags that hold thoughts wherever they stand outside code; think and thinking always do at the start of an answer",
     ),
-    _value_option(
-        "--attach",
+    _option(
+        "--attach FILE",
+        "a picture, a text, or a table (CSV, TSV, Parquet, Excel), which becomes a frame named like the file, or NAME of NAME=FILE; also a variable that holds a picture or a figure; with --map pictures only, or a column of them",
         action="append",
-        metavar="FILE",
-        help="a picture, a text, or a table (CSV, TSV, Parquet, Excel), which becomes a frame named like the file, or NAME of NAME=FILE; also a variable that holds a picture or a figure; with --map pictures only, or a column of them",
     ),
-    _value_option(
-        "--map",
-        metavar="DATA",
-        help="ask the prompt for each row of a frame, dicts or texts: a variable, or an expression in quotes; {{ }} sees the columns first; _map is the map",
+    _option(
+        "--map DATA",
+        "ask the prompt for each row of a frame, dicts or texts: a variable, or an expression in quotes; {{ }} sees the columns first; _map is the map",
     ),
-    _value_option(
-        "--concurrency",
+    _option(
+        "--concurrency N",
+        f"with --map: rows asked at once (default: {MapOptions().concurrency})",
         type=int,
-        metavar="N",
-        help=f"with --map: rows asked at once (default: {MapOptions().concurrency})",
     ),
-    _value_option("--rpm", type=int, metavar="N", help="with --map: requests per minute"),
-    _value_option("--limit", type=int, metavar="N", help="with --map: only the first rows"),
-    _value_option(
+    _option("--rpm N", "with --map: requests per minute", type=int),
+    _option("--limit N", "with --map: only the first rows", type=int),
+    _option(
         "--on-error",
+        "with --map: keep an error in its row (the default), or raise the first one",
         choices=ON_ERRORS,
-        help="with --map: keep an error in its row (the default), or raise the first one",
     ),
-    _value_option(
-        "--store",
-        metavar="FILE",
-        help="with --map: where rows that are answered are kept, such as a file beside the notebook",
+    _option(
+        "--store FILE",
+        "with --map: where rows that are answered are kept, such as a file beside the notebook",
     ),
-    _value_option(
-        "--from",
+    _option(
+        "--from FILE|URL",
+        "show a run of another system instead; the cell's text is its prompt",
         dest="source",
-        metavar="FILE|URL",
-        help="show a run of another system instead; the cell's text is its prompt",
     ),
-    _value_option(
-        "--codec",
-        metavar="CODEC",
-        help="with --from: the format, if its first lines do not show it",
-    ),
-    _flag_option(
-        "--follow",
-        help="with --from: read on in a file that is being written, until the run has ended",
+    _option("--codec CODEC", "with --from: the format, if its first lines do not show it"),
+    _flag(
+        "--follow", "with --from: read on in a file that is being written, until the run has ended"
     ),
 )
 

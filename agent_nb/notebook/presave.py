@@ -76,10 +76,8 @@ def on_disk(manager: Any, path: str) -> Any:
         return None
     try:
         data = Path(locate(path)).read_bytes()
-        return (
-            json.loads(data).get("metadata", {}).get(METADATA_KEY)
-            if f'"{METADATA_KEY}"'.encode() in data
-            else None
-        )
+        if f'"{METADATA_KEY}"'.encode() in data:
+            return json.loads(data).get("metadata", {}).get(METADATA_KEY)
+        return None
     except (OSError, ValueError, AttributeError):
         return None

@@ -242,11 +242,8 @@ def _expected_statuses(run: RunNumbers) -> Sequence[Any]:
 def _not_replayed(name: str, run: RunNumbers) -> Problem:
     """Return the problem that a run was not replayed, with what differs from the record."""
     differences = run.get("differences")
-    return Problem(
-        text="\n".join(
-            [f"{name}: {run.get('error') or 'it was not replayed'}", *(map(str, differences or ()))]
-        )
-    )
+    reason = f"{name}: {run.get('error') or 'it was not replayed'}"
+    return Problem(text="\n".join([reason, *map(str, differences or ())]))
 
 
 def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:
@@ -312,10 +309,5 @@ def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
     """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
     variables = ", ".join(map(str, drift.get("reads") or ()))
     name = drift.get("name")
-    return (
-        [
-            f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
-        ]
-        if variables
-        else []
-    )
+    advice = f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
+    return [advice] if variables else []

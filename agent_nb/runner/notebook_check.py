@@ -122,10 +122,9 @@ def check_notebook(
     # the outputs of cells that did not run come from an earlier execution
     shown_runs = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     missing_extra = _find_missing_extra(outcome.failures)
+    checks = checked.result()
     problems = list(
-        find_problems(
-            nb, checked.result(), shown_runs, outcome, signers, missing_extra=missing_extra
-        )
+        find_problems(nb, checks, shown_runs, outcome, signers, missing_extra=missing_extra)
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
     if failing or not missing_extra:

@@ -111,11 +111,9 @@ class NotebookItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the report instead of a traceback through our code."""
-        return (
-            str(excinfo.value)
-            if isinstance(excinfo.value, ReplayFailed)
-            else super().repr_failure(excinfo)
-        )
+        if isinstance(excinfo.value, ReplayFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return (file, line, title) of the test for pytest's reports."""

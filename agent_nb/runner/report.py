@@ -77,25 +77,19 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """The cheapest commands that help, as lines."""
         notebook, stale = shlex.quote(self.notebook), [p for p in self.problems if p.stale]
         live = " --live" if any(p.kind in UNNOTICED for p in stale) else ""
-        return (
-            *([AGAIN.format(live=live, notebook=notebook)] if stale else ()),
-            *(
-                [SIGN.format(notebook=notebook)]
-                if any(p.kind == "untrusted" for p in self.problems)
-                else ()
-            ),
+        untrusted = any(p.kind == "untrusted" for p in self.problems)
+        advice = (
+            AGAIN.format(live=live, notebook=notebook) if stale else "",
+            SIGN.format(notebook=notebook) if untrusted else "",
         )
+        return tuple(filter(None, advice))
 
     @property
     def result(self) -> str:
         """The result in a few words."""
-        return (
-            f"skipped: {self.skipped}"
-            if self.skipped
-            else f"ok, {self._count_runs()}"
-            if self.ok
-            else "failed"
-        )
+        if self.skipped:
+            return f"skipped: {self.skipped}"
+        return f"ok, {self._count_runs()}" if self.ok else "failed"
 
     def __str__(self) -> str:
         return self.text()
@@ -113,12 +107,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             *(details if verbose else ()),
             *self.advice,
         )
-        return "\n".join(
-            [
-                f"{self.notebook}: {self.result}",
-                *(f"  {line}" for text in paragraphs for line in text.splitlines()),
-            ]
-        )
+        lines = [f"  {line}" for text in paragraphs for line in text.splitlines()]
+        return "\n".join([f"{self.notebook}: {self.result}", *lines])
 
     def to_builtins(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
@@ -133,11 +123,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def summarize(reports: Sequence[Report]) -> str:
         """Return the results of several notebooks as one line."""
         failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-        counts = (
-            (len(reports) - failed - skipped, "passed"),
-            (failed, "failed"),
-            (skipped, "skipped"),
-        )
+        passed = len(reports) - failed - skipped
+        counts = ((passed, "passed"), (failed, "failed"), (skipped, "skipped"))
         runs = sum(r.runs for r in reports)
         return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
 
@@ -169,14 +156,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _junit_case(report: Report) -> ElementTree.Element:
-    case = ElementTree.Element(
-        "testcase",
-        {
-            "classname": "agent_nb",
-            "name": _to_xml(report.notebook),
-            "time": f"{report.seconds:.3f}",
-        },
-    )
+    named = {"classname": "agent_nb", "name": _to_xml(report.notebook)}
+    case = ElementTree.Element("testcase", {**named, "time": f"{report.seconds:.3f}"})
     for tag, message, text in _junit_results(report):
         ElementTree.SubElement(case, tag, {"message": _to_xml(message)}).text = _to_xml(text)
     if report.warnings:

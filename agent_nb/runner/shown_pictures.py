@@ -47,13 +47,8 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
 
 def uncompared_kinds(cell: Cell) -> list[str]:
     """Return the kinds of displays beside the cards of a cell that are not compared."""
-    return list(
-        dict.fromkeys(
-            k
-            for display in _list_displays(cell)
-            for k in DisplayPair(display, display).uncompared_kinds()
-        )
-    )
+    pairs = (DisplayPair(display, display) for display in _list_displays(cell))
+    return list(dict.fromkeys(kind for pair in pairs for kind in pair.uncompared_kinds()))
 
 
 def _compare_displays_in_order(

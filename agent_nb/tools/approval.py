@@ -116,11 +116,8 @@ class Approver:
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "deny":
             return decision
-        return Decision(
-            False,
-            args=decision.args,
-            reason=f"the policy denies it with the edited arguments ({reason})",
-        )
+        denial = f"the policy denies it with the edited arguments ({reason})"
+        return Decision(False, args=decision.args, reason=denial)
 
     async def _ask_user(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
@@ -185,8 +182,6 @@ async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> st
     caught = await Worker(partial(tool.preview, args, context), f"preview {tool.name}").future
     if isinstance(caught.error, ToolError):
         raise caught.error
-    return (
-        f"(no preview: {message_of(caught.error)})"
-        if caught.error is not None
-        else str(caught.value)
-    )
+    if caught.error is not None:
+        return f"(no preview: {message_of(caught.error)})"
+    return str(caught.value)

@@ -107,11 +107,9 @@ def _behind(texts: Iterable[str]) -> set[str]:
 def _joined(line: str) -> set[str]:
     """Return the spellings of the commands in a line with continuations (backslash) joined."""
     joined = line.replace("\\\n", "")
-    return (
-        {text for command in commands(joined) for text in spellings(command)}
-        if joined != line
-        else set()
-    )
+    if joined != line:
+        return {text for command in commands(joined) for text in spellings(command)}
+    return set()
 
 
 def _in_quotes(line: str) -> set[str]:

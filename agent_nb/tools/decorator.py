@@ -88,11 +88,9 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     if side_effects:
         options["effect"] = "outside"
     declaration = _check_options(options)
-    return (
-        _declare(function, declaration)
-        if function is not None
-        else lambda f: _declare(f, declaration)
-    )
+    if function is not None:
+        return _declare(function, declaration)
+    return lambda f: _declare(f, declaration)
 
 
 def as_tool(function: Any, name: str = "") -> Tool:

@@ -91,11 +91,8 @@ _HIDE: dict[str, Callable[[str], str]] = {
 
 def is_tabular(value: Any) -> bool:
     """Return True for arrays, tables and columns: values with a non-scalar shape."""
-    shape = (
-        getattr(value, "shape", None)
-        if hasattr(type(value), "shape") or hasattr(type(value), "to_string")
-        else None
-    )
+    has_shape = hasattr(type(value), "shape") or hasattr(type(value), "to_string")
+    shape = getattr(value, "shape", None) if has_shape else None
     return isinstance(shape, tuple) and shape != ()
 
 

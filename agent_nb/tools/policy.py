@@ -78,11 +78,9 @@ class Rule(msgspec.Struct, frozen=True):
             return fnmatchcase(tool, name) or (
                 self.verdict != "allow" and fnmatchcase(tool.casefold(), name.casefold())
             )
-        return (
-            tool == clean_name(name)
-            if self.verdict == "allow"
-            else fold_name(tool) == fold_name(clean_name(name))
-        )
+        if self.verdict == "allow":
+            return tool == clean_name(name)
+        return fold_name(tool) == fold_name(clean_name(name))
 
     def matches(self, command: str, line: CommandLine) -> bool:
         """Return whether the globs for the argument `command` match the whole command line."""

@@ -156,8 +156,6 @@ def _argument_names(tool: Tool | None) -> Collection[str] | None:
     """Return the names of a tool's arguments, None if it may have others."""
     schema = tool.spec.parameters if tool is not None else {}
     properties = schema.get("properties")
-    return (
-        None
-        if not isinstance(properties, dict) or schema.get("additionalProperties", False)
-        else tuple(properties)
-    )
+    if not isinstance(properties, dict) or schema.get("additionalProperties", False):
+        return None
+    return tuple(properties)

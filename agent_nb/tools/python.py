@@ -92,11 +92,9 @@ def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with asyncio.Runner() as loop:
         _run(tree, "exec", name, namespace, loop)
-        return (
-            _run(ast.Expression(last.value), "eval", name, namespace, loop)
-            if isinstance(last, ast.Expr)
-            else None
-        )
+        if isinstance(last, ast.Expr):
+            return _run(ast.Expression(last.value), "eval", name, namespace, loop)
+        return None
 
 
 def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], loop: asyncio.Runner) -> Any:

@@ -151,12 +151,8 @@ def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
     if cancelled:
         return Outcome("cancelled", _add_ending(output, "[stopped]") if output else Outcome.STOPPED)
     if status:
-        return Outcome(
-            "ok",
-            _add_ending(
-                output, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
-            ),
-        )
+        ending = f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
+        return Outcome("ok", _add_ending(output, ending))
     return Outcome("ok", output or "(no output)")
 
 

@@ -192,13 +192,8 @@ class Search:
         except (OSError, UnicodeDecodeError):
             return
         for node in parse_source(text).body:
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [node.target]
-                if isinstance(node, ast.AnnAssign)
-                else []
-            )
+            single = [node.target] if isinstance(node, ast.AnnAssign) else []
+            targets = node.targets if isinstance(node, ast.Assign) else single
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 self.texts.append(normalize_source(ast.get_source_segment(text, node) or ""))
 
@@ -209,11 +204,8 @@ class Search:
         """Yield the files of the folder that a function imports when it runs."""
         for node in ast.walk(parse_source(text)):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            modules += (
-                [node.module]
-                if isinstance(node, ast.ImportFrom) and node.module and not node.level
-                else []
-            )
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.append(node.module)
             for imported in modules:
                 base = self._folder.joinpath(*imported.split("."))
                 files = (base.with_suffix(".py"), base / "__init__.py")

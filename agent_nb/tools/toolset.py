@@ -232,11 +232,9 @@ def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
 def _name(name: str, value: Any) -> str:
     """Return the name of the tool that a variable would be."""
     try:
-        return (
-            as_tool(value).name
-            if is_tool(value) or defines_name(value, "as_tool")
-            else clean_name(name)
-        )
+        if is_tool(value) or defines_name(value, "as_tool"):
+            return as_tool(value).name
+        return clean_name(name)
     except Exception:  # an object that cannot be a tool as it is
         return clean_name(name)
 
@@ -246,14 +244,8 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     value = namespace.get(name)
     if _usable(value):
         return [as_tool(value, name)]
-    declared = next(
-        (
-            v
-            for v in namespace.values()
-            if is_tool(v) and not inspect.ismethod(v) and as_tool(v).name == name
-        ),
-        None,
-    )
+    tools = (v for v in namespace.values() if is_tool(v) and not inspect.ismethod(v))
+    declared = next((tool for tool in tools if as_tool(tool).name == name), None)
     if declared is not None:
         return [as_tool(declared)]
     if name.replace("_", "-") in list_builtin(_ROOM) or name in list_plugins(_ROOM):
@@ -278,11 +270,8 @@ def _usable(value: Any) -> bool:
 
 def _tools(item: Any) -> Iterable[Tool]:
     """Return the tools made of a value, or of each item of a collection. Raises UsageError."""
-    tools = (
-        [as_tool(each) for each in item]
-        if isinstance(item, Toolset | tuple | list)
-        else [as_tool(item)]
-    )
+    items = item if isinstance(item, Toolset | tuple | list) else [item]
+    tools = [as_tool(each) for each in items]
     for tool in tools:
         if not isinstance(tool, Tool):
             raise UsageError(f"as_tool() of an object gave a {type(tool).__name__}, not a Tool.")

@@ -209,11 +209,9 @@ def _bytes(value: bytes | bytearray) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return f"({len(value):,} bytes: {data[:16].hex(' ')}{' …' if len(value) > 16 else ''})"
-    return (
-        text
-        if len(data) == len(value)
-        else f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
-    )
+    if len(data) == len(value):
+        return text
+    return f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
 
 
 # by type, the first that fits: an enum may be a str, and a bool is an int

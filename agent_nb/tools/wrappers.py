@@ -172,11 +172,9 @@ def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
     else:
         position = _skip_options(wrapper, tokens)
-        starts = (
-            []
-            if position is None or wrapper.joined or wrapper.file
-            else [position + wrapper.skipped]
-        )
+        starts = []
+        if position is not None and not (wrapper.joined or wrapper.file):
+            starts = [position + wrapper.skipped]
     for start in starts:
         ends = (";", "+", *wrapper.after) if wrapper.after else ()
         stop = next((n for n in range(start, len(tokens)) if tokens[n] in ends), len(tokens))

@@ -159,12 +159,8 @@ def gist(text: str, limit: int = 90) -> str:
 
 def short(value: Any, limit: int = 48) -> str:
     """Return a JSON value on one line, at most `limit` characters long."""
-    return clip_text(
-        json.dumps(
-            value[: limit * 2] if isinstance(value, str) else value, ensure_ascii=False, default=str
-        ),
-        limit,
-    )
+    cut = value[: limit * 2] if isinstance(value, str) else value
+    return clip_text(json.dumps(cut, ensure_ascii=False, default=str), limit)
 
 
 def count_noun(n: int, word: str) -> str:

@@ -55,11 +55,8 @@ class Layout:
         return Page(page_label(view, still=context.still and not context.alive), tuple(sections))
 
     def _draw_card(self, card: Card, context: Context) -> Node | None:
-        second = (
-            _whole_second(context)
-            if isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
-            else None
-        )
+        ticks = isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
+        second = _whole_second(context) if ticks else None
         # all that a card reads and that changes while a view is open
         depends_on = (
             card.version,

@@ -104,11 +104,9 @@ class JoinedDeltas:
     @property
     def delta(self) -> Delta:
         """All of them as one."""
-        return (
-            structs.replace(self._first, text="".join(self._texts))
-            if len(self._texts) > 1
-            else self._first
-        )
+        if len(self._texts) > 1:
+            return structs.replace(self._first, text="".join(self._texts))
+        return self._first
 
 
 class Renderer:

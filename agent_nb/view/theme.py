@@ -64,11 +64,9 @@ def ink(tone: str) -> str:
 
 def tint(tone: str, share: int = 8) -> str:
     """Return the style of a background in `tone`; without a tone, the neutral one."""
-    return (
-        f"background-color:{mixed(role(tone), share, 'transparent')}"
-        if tone and tone != "muted"
-        else f"background-color:{GROUND}"
-    )
+    if tone and tone != "muted":
+        return f"background-color:{mixed(role(tone), share, 'transparent')}"
+    return f"background-color:{GROUND}"
 
 
 def fill(tone: str) -> str:

@@ -46,11 +46,9 @@ def code(text: str) -> Node:
 
 
 def _caption(name: str, value: Any) -> Row:
-    size = (
-        f"  {count_noun(len(value), 'row' if _are_objects(value) else 'item')}"
-        if isinstance(value, list)
-        else ""
-    )
+    size = ""
+    if isinstance(value, list):
+        size = f"  {count_noun(len(value), 'row' if _are_objects(value) else 'item')}"
     return Row((T(clip_text(name, 60), tone="muted", mono=True), T(size, tone="muted")))
 
 
@@ -83,15 +81,9 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
         )
     ]
     left_out_large = len(large) - COLUMNS
-    return (
-        *table,
-        *below,
-        *(
-            (text_row(f"… {count_noun(left_out_large, 'more field')}"),)
-            if left_out_large > 0
-            else ()
-        ),
-    )
+    if left_out_large > 0:
+        below.append(text_row(f"… {count_noun(left_out_large, 'more field')}"))
+    return (*table, *below)
 
 
 def _needs_room(value: Any) -> bool:

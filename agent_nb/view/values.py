@@ -184,11 +184,9 @@ def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     except (binascii.Error, ValueError):
         return ()
     alt = display.get("text/plain")
-    return (
-        (Image(mime, data, clip_text(alt, 120) if isinstance(alt, str) else "image"),)
-        if head.startswith(_MAGIC[mime])
-        else ()
-    )
+    if head.startswith(_MAGIC[mime]):
+        return (Image(mime, data, clip_text(alt, 120) if isinstance(alt, str) else "image"),)
+    return ()
 
 
 def _html(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:

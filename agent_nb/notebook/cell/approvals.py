@@ -216,11 +216,8 @@ def ask_at_keyboard(question: Question) -> Decision | None:
             return Decision(False, by="stdin", reason=(denial[1] or Decision.NO)[:LONGEST_REASON])
         if answer in ANSWERS:
             return ANSWERS[answer]
-        text = (
-            "Please answer y, n, e, s or a: "
-            if question.exact
-            else "Please answer y, n, e, s, a or k: "
-        )
+        last = "s or a" if question.exact else "s, a or k"
+        text = f"Please answer y, n, e, {last}: "
     return Decision(False, by="stdin", reason="no clear answer")
 
 
@@ -251,9 +248,7 @@ def format_question(question: Question) -> str:
     ]
     if question.preview:
         lines.append(shorten_text(make_printable(question.preview)))
-    always = (
-        ""
-        if question.exact
-        else f", [s]ame arguments always, [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
-    )
+    always = ""
+    if not question.exact:
+        always = f", [s]ame arguments always, [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
     return "\n".join([*lines, f"Allow it? [y]es, [n]o (and why), [e]dit first{always}: "])

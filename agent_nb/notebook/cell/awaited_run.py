@@ -158,11 +158,10 @@ class AwaitedRun(CellScreen):
             log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)
         recorder = self._stream.recorder
-        record, numbers = (
-            recorder.finish(log)
-            if isinstance(recorder, Recorder)
-            else ({}, summarize_run(run, recorded=False))
-        )
+        if isinstance(recorder, Recorder):
+            record, numbers = recorder.finish(log)
+        else:
+            record, numbers = {}, summarize_run(run, recorded=False)
         self._display.close(log, record, numbers)
         show_unrecorded(self._stream.played)
         self._keep_run(run)

@@ -154,11 +154,9 @@ class KernelHooks:
         """Return the code of the current request, "" if it has none."""
         with suppress(Exception):  # kernels differ; an unreadable request counts as a plain one
             request = self._kernel.get_parent()
-            return (
-                str(request["content"]["code"])
-                if request["header"]["msg_type"] == "execute_request"
-                else ""
-            )
+            if request["header"]["msg_type"] == "execute_request":
+                return str(request["content"]["code"])
+            return ""
         return ""
 
 

@@ -213,11 +213,8 @@ class MainThread:
     @property
     def busy(self) -> bool:
         """Whether a job runs."""
-        return (
-            self._running is not None
-            and self._running.task is not None
-            and not self._running.task.done()
-        )
+        task = self._running.task if self._running is not None else None
+        return task is not None and not task.done()
 
     def close(self) -> None:
         """Refuse further jobs; cancel the waiting and the running ones. On the cell's thread."""

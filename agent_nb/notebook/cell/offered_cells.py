@@ -47,16 +47,9 @@ class ChosenCell:
 def list_offers(log: Iterable[Event]) -> list[Offer]:
     """Return the cells that a run offered in the order of the calls, then those of sub-agents."""
     events = list(log)
-    ok = {
-        (e.span, e.call_id)
-        for e in events
-        if isinstance(e, Result) and e.name == ADD_CELL and e.status == "ok"
-    }
-    calls = [
-        e
-        for e in events
-        if isinstance(e, Call) and e.name == ADD_CELL and (e.span, e.call_id) in ok
-    ]
+    of_tool = [e for e in events if isinstance(e, Call | Result) and e.name == ADD_CELL]
+    ok = {(e.span, e.call_id) for e in of_tool if isinstance(e, Result) and e.status == "ok"}
+    calls = [e for e in of_tool if isinstance(e, Call) and (e.span, e.call_id) in ok]
     calls.sort(key=lambda call: bool(call.span))
     return [Offer(_read_text(c.args.get("code")), _read_text(c.args.get("why"))) for c in calls]
 

@@ -97,11 +97,9 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
         return CellPrompt(written)
     template = PromptTemplate(written)
     text = template.fill(session.shell.user_ns, pictures)
-    prompt = (
-        failure_prompt(session.shell, cell, session.library, text)
-        if options.fix
-        else CellPrompt(text)
-    )
+    prompt = CellPrompt(text)
+    if options.fix:
+        prompt = failure_prompt(session.shell, cell, session.library, text)
     return msgspec.structs.replace(prompt, written=template.written, pictures=pictures)
 
 

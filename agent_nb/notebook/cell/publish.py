@@ -90,8 +90,6 @@ def unguard_displays(shell: Any) -> None:
 
 
 def _without_key(bundle: Any, key: str) -> Any:
-    return (
-        {k: v for k, v in bundle.items() if k != key}
-        if isinstance(bundle, dict) and key in bundle
-        else bundle
-    )
+    if isinstance(bundle, dict) and key in bundle:
+        return {k: v for k, v in bundle.items() if k != key}
+    return bundle

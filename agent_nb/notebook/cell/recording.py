@@ -109,11 +109,10 @@ class Recorder:
                 call=self._call,
             ),
         )
-        record = (
-            self.session.sign(unsigned)
-            if self.session is not None
-            else sign_record(unsigned, user_key())
-        )
+        if self.session is not None:
+            record = self.session.sign(unsigned)
+        else:
+            record = sign_record(unsigned, user_key())
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
         return record, {**summarize_run(run), **self._position, **scripted, **differences}
@@ -204,16 +203,8 @@ class Recorder:
             cause = f"all {len(candidates)} recorded runs of this cell are played already"
         else:
             cause = "this cell has no record of the run"
-        reason = " ".join(
-            filter(
-                None,
-                [
-                    f"Nothing to replay: {cause}.",
-                    self.library.finder.advice(self.cell),
-                    read_launch().why_not_live,
-                ],
-            )
-        )
+        advice = (self.library.finder.advice(self.cell), read_launch().why_not_live)
+        reason = " ".join(filter(None, (f"Nothing to replay: {cause}.", *advice)))
         error = NotReplayed(
             reason,
             redact_value(

@@ -74,11 +74,9 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 def apply_runner_options(options: Options, cell: Cell) -> Options:
     """Return the options of a cell, with the model that our runner sent with it, if any."""
     model = cell.runner_options.get("model")
-    return (
-        msgspec.structs.replace(options, model=model, model_source="from --model")
-        if isinstance(model, str) and model
-        else options
-    )
+    if isinstance(model, str) and model:
+        return msgspec.structs.replace(options, model=model, model_source="from --model")
+    return options
 
 
 def rerun_mode(option: str, cell: Cell) -> str:
@@ -136,11 +134,9 @@ def decide_replay(
         matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True
     )
     tools = turns.choose_tools(agent.tools)
-    changes = (
-        Changes.since(turns, tools, namespace, compare, agent.secrets)
-        if namespace is not None
-        else Changes()
-    )
+    changes = Changes()
+    if namespace is not None:
+        changes = Changes.since(turns, tools, namespace, compare, agent.secrets)
     if changes.used and mode == "replay":
         raise changed_variables_error(changes)
     if changes.used:

@@ -57,16 +57,10 @@ def ask_permissions(
 def describe_offer(offer: Offer) -> str:
     """Describe, as printable text, the effect of a yes to an offer and how long it lasts."""
     effect = make_printable(offer.does)
-    effect = (
-        effect
-        if len(effect) <= LONGEST
-        else f"{effect[:LONGEST]} [… {len(effect) - LONGEST} more characters: read the file]"
-    )
-    duration = (
-        "in this folder, from now on"
-        if offer.what == "keys"
-        else "as long as the file stays as it is"
-    )
+    if (more := len(effect) - LONGEST) > 0:
+        effect = f"{effect[:LONGEST]} [… {more} more characters: read the file]"
+    always, unchanged = "in this folder, from now on", "as long as the file stays as it is"
+    duration = always if offer.what == "keys" else unchanged
     return f"{make_printable(os.path.basename(offer.file))} in {make_printable(shorten_path(Path(offer.folder)))} {effect}. A yes counts {duration}."
 
 
@@ -88,12 +82,8 @@ def trust_folder(arguments: Sequence[str]) -> str:
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
     allowed = Offer.allow_all(offers)
-    return "\n".join(
-        [
-            *(f"allowed: {offer.file} {offer.does}" for offer in offers),
-            *([] if allowed else [NOT_SAVED]),
-        ]
-    )
+    lines = [f"allowed: {offer.file} {offer.does}" for offer in offers]
+    return "\n".join(lines if allowed else [*lines, NOT_SAVED])
 
 
 def list_offers(path: Path) -> list[Offer]:
@@ -107,15 +97,12 @@ def list_offers(path: Path) -> list[Offer]:
     if not path.exists():
         raise UsageError(f"File or folder not found: {path}.")
     folder = path if path.is_dir() else path.parent
-    return [
-        offer
-        for offer in (
-            Key.find_offer(folder=folder),
-            *_policy_offers(folder),
-            _configuration_offer(folder),
-        )
-        if offer is not None
-    ]
+    offers = (
+        Key.find_offer(folder=folder),
+        *_policy_offers(folder),
+        _configuration_offer(folder),
+    )
+    return [offer for offer in offers if offer is not None]
 
 
 def _policy_offers(folder: Path) -> Iterator[Offer | None]:

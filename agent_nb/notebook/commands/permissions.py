@@ -31,11 +31,9 @@ def manage_servers(_: Session, arguments: list[str]) -> None:
 def describe_allowed() -> str:
     """Return a line that names the allowed tools, "" if there are none."""
     names = ", ".join(KERNEL_PERMISSIONS.names)
-    return (
-        f"Allowed for this notebook, until its kernel restarts: {names} (%agent revoke TOOL takes it back)"
-        if names
-        else ""
-    )
+    if names:
+        return f"Allowed for this notebook, until its kernel restarts: {names} (%agent revoke TOOL takes it back)"
+    return ""
 
 
 def revoke_tools(session: Session, arguments: list[str]) -> None:
@@ -49,8 +47,5 @@ def revoke_tools(session: Session, arguments: list[str]) -> None:
         )
     for name in arguments:
         KERNEL_PERMISSIONS.revoke(name)
-    print_text(
-        f"{', '.join(arguments)}: asked about again."
-        if arguments
-        else describe_allowed() or "No tool is allowed for this notebook."
-    )
+    revoked = f"{', '.join(arguments)}: asked about again." if arguments else describe_allowed()
+    print_text(revoked or "No tool is allowed for this notebook.")

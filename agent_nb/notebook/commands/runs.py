@@ -26,11 +26,8 @@ def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
     from ...agent import REGISTRY, Run
 
-    open_runs = [
-        Run(log)
-        for log in REGISTRY.list_open_runs()
-        if arguments and log.run.startswith(arguments[0])
-    ]
+    logs = REGISTRY.list_open_runs() if arguments else ()
+    open_runs = [Run(log) for log in logs if log.run.startswith(arguments[0])]
     if not open_runs:
         return find_run(session, arguments)
     open_runs[-1].show()

@@ -180,12 +180,9 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     from ...models import Key, check_provider
 
     if not arguments:
-        print_text(
-            format_table(
-                (provider, source or f"none: set {variable}")
-                for provider, variable, source in Key.list_sources()
-            )
-        )
+        sources = Key.list_sources()
+        rows = [(name, source or f"none: set {variable}") for name, variable, source in sources]
+        print_text(format_table(rows))
         if (offer := Key.find_offer()) is not None and not offer.is_allowed():
             print_text(f"{offer.refusal}.")
         return

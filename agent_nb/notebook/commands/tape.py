@@ -1,4 +1,7 @@
-"""`%agent tape`: record and replay the model calls of other libraries."""
+"""`%agent tape`: record and replay the model calls of other libraries (`cell.taping`).
+
+Why a command: it counts for all cells below, and a user decides about money and rates at once.
+"""
 
 from __future__ import annotations
 

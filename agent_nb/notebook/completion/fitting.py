@@ -6,7 +6,7 @@ option with fixed choices needs no entry.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ class Option(msgspec.Struct, frozen=True):
     choices: tuple[str, ...]
 
 
-def _read_option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
+def _read_option(flags: Sequence[str], keywords: dict[str, Any]) -> Option:
     """Return an entry of the option table as completion needs it."""
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     action = keywords.get("action", "store")

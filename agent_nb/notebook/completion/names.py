@@ -61,11 +61,8 @@ def model_names(session: Session, prefix: str) -> Iterator[str]:
     """
     if "/" not in prefix:
         yield from (n for n, value in _list_variables(session) if defines_name(value, "stream"))
-        chosen = (
-            session.defaults()["model"],
-            os.environ.get("AGENT_NB_MODEL", ""),
-            Config.load(lenient=True).model,
-        )
+        of_environment = os.environ.get("AGENT_NB_MODEL", "")
+        chosen = (session.defaults()["model"], of_environment, Config.load(lenient=True).model)
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in provider_names(session, prefix))
         return

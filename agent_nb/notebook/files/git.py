@@ -72,11 +72,8 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
     for name, records in runs.items():
         if records:
             yield f"=== of a cell that is gone: {name}"
-            yield from (
-                line
-                for record in CellRecords(records).newest_execution()
-                for line in _run_lines(record)
-            )
+            for record in CellRecords(records).newest_execution():
+                yield from _run_lines(record)
 
 
 def _run_lines(record: Record) -> Iterator[str]:
@@ -210,11 +207,9 @@ def _check_file(path: Path) -> None:
 def _add_line(path: Path, line: str) -> str:
     """Add our line to `.gitattributes` in the place of a former one; return what was done."""
     # paths in it may have any encoding
-    lines = (
-        path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        if path.exists()
-        else []
-    )
+    lines: list[str] = []
+    if path.exists():
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     if line in lines:
         return f"{path.name} has the line already"
     other_lines = [

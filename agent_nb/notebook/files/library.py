@@ -131,14 +131,8 @@ class Library:
         turns, key = [], user_key()
         for above in file.cell_ids[: list(file.cell_ids).index(cell_id)]:
             records = self._without_repeats(CellRecords(file.runs.get(above, ())).rank(key))
-            record = next(
-                (
-                    r
-                    for r in records
-                    if r.get("conversation", "main") == conversation and is_intact(r)
-                ),
-                None,
-            )
+            of_conversation = (r for r in records if r.get("conversation", "main") == conversation)
+            record = next(filter(is_intact, of_conversation), None)
             if record is None or not file.is_turn_of(above, record):
                 continue
             if is_turn(events := events_of(record)):

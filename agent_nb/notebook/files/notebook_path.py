@@ -30,28 +30,17 @@ PATIENCE = 1.0  # seconds for all servers together
 
 def explicit_path(options: RunnerOptions, namespace: Mapping[str, Any]) -> Path | None:
     """Return the path that the runner, our environment variable or VS Code names, or None."""
-    candidates = (
-        options.get("notebook"),
-        os.environ.get(Launch.NOTEBOOK),
-        namespace.get("__vsc_ipynb_file__"),
-    )
-    return next(
-        (
-            existing
-            for path in candidates
-            if isinstance(path, str) and path and (existing := _find_file(path)) is not None
-        ),
-        None,
-    )
+    of_runner, of_vs_code = options.get("notebook"), namespace.get("__vsc_ipynb_file__")
+    for path in (of_runner, os.environ.get(Launch.NOTEBOOK), of_vs_code):
+        if isinstance(path, str) and path and (existing := _find_file(path)) is not None:
+            return existing
+    return None
 
 
 def served_path() -> Path | None:
     """Return the path that a Jupyter server names for this kernel, None without such a server."""
-    return (
-        next((Path(p) for p in ask_servers(kernel_id()) if _is_file(p)), None)
-        if os.environ.get(SESSION)
-        else None
-    )
+    paths = ask_servers(kernel_id()) if os.environ.get(SESSION) else ()
+    return next((Path(path) for path in paths if _is_file(path)), None)
 
 
 def session_path() -> Path | None:

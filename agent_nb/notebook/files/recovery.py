@@ -116,20 +116,12 @@ def format_date(seconds: float) -> str:
 
 def journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     """Return the journals as a table; its first row names the columns."""
-    title = ("run", "when", "status", "notebook", "prompt")
-    return [
-        title,
-        *(
-            (
-                f.header.run,
-                format_date(f.header.started),
-                f.status,
-                f.header.notebook.replace("\\", "/").rpartition("/")[2] or "-",
-                " ".join(f.prompt.split())[:LONGEST],
-            )
-            for f in journals
-        ),
-    ]
+    rows: list[tuple[str, ...]] = [("run", "when", "status", "notebook", "prompt")]
+    for journal in journals:
+        header, prompt = journal.header, " ".join(journal.prompt.split())[:LONGEST]
+        name = header.notebook.replace("\\", "/").rpartition("/")[2] or "-"
+        rows.append((header.run, format_date(header.started), journal.status, name, prompt))
+    return rows
 
 
 def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:

@@ -78,11 +78,8 @@ class Item(msgspec.Struct, frozen=True):
         if self.problem:
             return f"  {self.run}: {self.problem}"
         count = f"{self.count or 'no'} call{'' if self.count == 1 else 's'}"
-        unlisted = (
-            f" (and {self.looking} that only look{'s' if self.looking == 1 else ''})"
-            if self.looking
-            else ""
-        )
+        only_look = f"that only look{'s' if self.looking == 1 else ''}"
+        unlisted = f" (and {self.looking} {only_look})" if self.looking else ""
         served = "an answer of a model, with " if self.record.get("tape") else ""
         return "\n".join([f"  {self.run}: {served}{count}{unlisted}", *self.answers, *self.calls])
 
@@ -168,14 +165,15 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
     except UsageError as fault:
         return [str(fault)]
     looking = sum(count for call, count in calls if call.name in quiet)
-    return [
-        *(
-            f"{verb}: {_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
-            for call, count in calls
-            if call.name not in quiet
-        ),
-        *([f"can run again: {_count_looking(looking)}"] if looking else []),
+    lines = [
+        f"{_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
+        for call, count in calls
+        if call.name not in quiet
     ]
+    if looking:
+        noun = "call that only looks" if looking == 1 else "calls that only look"
+        lines.append(f"{looking} {noun}")
+    return [f"{verb}: {line}" for line in lines]
 
 
 def _list_calls(
@@ -189,10 +187,6 @@ def _list_calls(
         return RecordedCall.count_equal(RecordedCall.list_all(events_of(record))), quiet
     calls = (call for answer in read_answers(record) for call in answer.calls)
     return [(RecordedCall(call, call.args), 1) for call in calls], ()  # tools of the user's own
-
-
-def _count_looking(number: int) -> str:
-    return f"{number} call{' that only looks' if number == 1 else 's that only look'}"
 
 
 def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:

@@ -30,17 +30,9 @@ Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
 # settings that are digests, or say where a run was made: they are not compared
-NOT_COMPARED = (
-    "hash",
-    "inputs",
-    "source",
-    "asked",
-    "asked_tools",
-    "turns",
-    "place",
-    "behind",
-    "shared",
-)
+NOT_COMPARED = frozenset({
+    "hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind", "shared",
+})  # fmt: skip
 _CONTEXT = 2  # lines around a changed line
 _LINES = 40  # of one change that are shown
 _COLUMNS = 160  # of a line
@@ -69,9 +61,7 @@ class Diff:
     """The differences of two runs; falsy if there are none. `str()` returns a report."""
 
     def __init__(self, a: str, b: str, changes: Sequence[Change]) -> None:
-        self.a = a
-        self.b = b
-        self.changes = list(changes)
+        self.a, self.b, self.changes = a, b, list(changes)
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -82,12 +72,8 @@ class Diff:
     def __str__(self) -> str:
         if not self.changes:
             return _plain(f"{self.a} and {self.b}: the same")
-        return "\n".join(
-            [
-                _plain(f"{self.a} → {self.b}: {_differences_in_words(len(self.changes))}"),
-                *_report(self.changes),
-            ]
-        )
+        title = f"{self.a} → {self.b}: {_differences_in_words(len(self.changes))}"
+        return "\n".join([_plain(title), *_report(self.changes)])
 
     def __repr__(self) -> str:
         return f"<Diff {self.a} → {self.b}: {_differences_in_words(len(self.changes))}>"
@@ -99,13 +85,10 @@ def compare_runs(
     """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
     first, second = list_comparable_parts(a), list_comparable_parts(b)
     turns = sorted({item.turn for item in (*first, *second)})
-    changes = [
-        change
-        for turn in turns
-        for change in _compare_turn(
-            [i for i in first if i.turn == turn], [i for i in second if i.turn == turn]
-        )
-    ]
+    changes: list[Change] = []
+    for turn in turns:
+        pair = ([item for item in side if item.turn == turn] for side in (first, second))
+        changes += _compare_turn(*pair)
     return Diff(_name_run(a, cells[0]), _name_run(b, cells[1]), changes)
 
 
@@ -146,9 +129,8 @@ def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
 
 
 def _prose(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
-    return {"user": "prompt", "think": "thought", "respond": "answer"}[
-        event.type
-    ], event.content.strip()
+    head = {"user": "prompt", "think": "thought", "respond": "answer"}[event.type]
+    return head, event.content.strip()
 
 
 def _call(event: e.Call, _: Calls) -> tuple[str, str]:
@@ -161,24 +143,15 @@ def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
         return None
     call = calls.get(event.call_id)
     args = event.args if event.args is not None or call is None else call.args
-    changed = (
-        f" with\n{_format_value(args)}"
-        if args is not None and (call is None or args != call.args)
-        else ""
-    )
+    is_changed = args is not None and (call is None or args != call.args)
+    changed = f" with\n{_format_value(args)}" if is_changed else ""
     return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 
 
 def _result(event: e.Result, _: Calls) -> tuple[str, str]:
-    content = (
-        content_text(event.content)
-        if isinstance(event.content, str)
-        else _format_value(event.content)
-    )
-    return (
-        f"result {event.name}",
-        content if event.status == "ok" else f"[{event.status}] {content}",
-    )
+    as_text = content_text if isinstance(event.content, str) else _format_value
+    status = "" if event.status == "ok" else f"[{event.status}] "
+    return f"result {event.name}", f"{status}{as_text(event.content)}"
 
 
 def _error(event: e.Error, _: Calls) -> tuple[str, str] | None:

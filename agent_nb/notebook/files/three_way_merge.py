@@ -121,11 +121,9 @@ def _choose_version(
         return theirs if our_result == base_result else ours
     if take_theirs is not None:
         return theirs if take_theirs else ours
-    return (
-        theirs
-        if base is not None and source_of(ours) == source_of(base) != source_of(theirs)
-        else ours
-    )
+    if base is not None and source_of(ours) == source_of(base) != source_of(theirs):
+        return theirs
+    return ours
 
 
 def _list_results(cell: Cell | None) -> tuple[Any, ...]:

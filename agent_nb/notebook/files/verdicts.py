@@ -49,13 +49,10 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
         problems += [f"{where}: {problem}" for problem in faults]
         who = _describe_signer(item.record, key)
         (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
-        remarks += [
-            f"{where}: {remark}"
-            for remark in (
-                *review.signature_remarks(nb, cells.get(item.cell, {}), item.record, signers),
-                *review.call_lines(item.record, quiet),
-            )
-        ]
+        cell = cells.get(item.cell, {})
+        signatures = review.signature_remarks(nb, cell, item.record, signers)
+        calls = review.call_lines(item.record, quiet)
+        remarks += [f"{where}: {remark}" for remark in (*signatures, *calls)]
     return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
 
 

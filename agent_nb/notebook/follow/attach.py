@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -22,7 +23,6 @@ from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import attach, list_servers
-from ...record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
@@ -94,11 +94,8 @@ def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
         return str(getattr(value, "url", value))
     urls = [note.url for note in list_servers()]
     if len(urls) != 1:
-        reason = (
-            f"Several of yours run here: {', '.join(urls)}."
-            if urls
-            else "No server of yours runs on this machine."
-        )
+        several = f"Several of yours run here: {', '.join(urls)}."
+        reason = several if urls else "No server of yours runs on this machine."
         raise UsageError(f"{reason} Write %agent attach URL.")
     return urls[0]
 
@@ -137,40 +134,31 @@ class AttachRun(FollowRun):
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
         recorded = newest_replayable(records)
+        make_cards = partial(
+            Cards, self.cell, self.options, can_click=self._can_click(), records=records
+        )
+
+        def replay(log: EventLog) -> list[Run]:
+            """Show the recorded run instead of the server's."""
+            cards = make_cards(actions={}, title=lambda: "attached, from the record")
+            return self._leave(cards, self.options, played=log)
+
         if mode == "replay":
             if recorded is None:
                 raise UsageError(NO_RECORD)
-            return self._replay(recorded, records)
+            return replay(recorded)
         attached = attach(self.request.url, self.request.token, show=False)
         driver = Driver(self.session.shell, interrupts)
-        cards = Cards(
-            self.cell,
-            self.options,
-            actions=source_actions(attached, driver.stop),
-            can_click=self._can_click(),
-            title=lambda: attached.title,
-            records=records,
-        )
+        actions = source_actions(attached, driver.stop)
+        cards = make_cards(actions=actions, title=lambda: attached.title)
         attached.each_run(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, AgentError) and not attached.logs:
             if mode == "live" or recorded is None:
                 raise driver.fault
-            return self._replay(recorded, records)
+            return replay(recorded)
         detached = print_stop_advice(attached) if attached.detached else ""
         return self._leave(cards, self.options, detached=detached)
-
-    def _replay(self, recorded: EventLog, records: list[Record]) -> list[Run]:
-        """Show the recorded run instead of the server's."""
-        cards = Cards(
-            self.cell,
-            self.options,
-            actions={},
-            can_click=self._can_click(),
-            title=lambda: "attached, from the record",
-            records=records,
-        )
-        return self._leave(cards, self.options, played=recorded)
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:

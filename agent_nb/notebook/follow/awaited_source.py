@@ -108,11 +108,8 @@ def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
     answer = getattr(followed, "answer", None)
     if answer is None:
         return {"stop": stop}
-    return {
-        "stop": stop,
-        "approve": partial(answer, allow=True),
-        "deny": partial(answer, allow=False),
-    }
+    answers = {"approve": partial(answer, allow=True), "deny": partial(answer, allow=False)}
+    return {"stop": stop, **answers}
 
 
 def print_stop_advice(attached: Any) -> str:
@@ -122,10 +119,8 @@ def print_stop_advice(attached: Any) -> str:
     """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"
-        sys.stdout.write(
-            make_printable(
-                f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
-            )
-            + "\n"
+        text = (
+            f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
         )
+        sys.stdout.write(make_printable(text) + "\n")
     return DETACHED

@@ -65,11 +65,9 @@ async def answer_elicitation(server: str, params: Any, asking: Asking | None) ->
         )
     except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
-    return (
-        ElicitResult(action=reply)
-        if isinstance(reply, str)
-        else ElicitResult(action="accept", content=reply)
-    )
+    if isinstance(reply, str):
+        return ElicitResult(action=reply)
+    return ElicitResult(action="accept", content=reply)
 
 
 def ask_at_keyboard(
@@ -102,11 +100,9 @@ def _ask_field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
     """Return the user's value of one field, None if it is left out. Raises _UnclearError."""
     default, kind = field.get("default"), _describe_kind(field)
     about = _shown(str(field.get("description") or field.get("title") or ""), _SHORT)
-    empty = (
-        f"empty: {_shown(json.dumps(default), _SHORT)}"
-        if default is not None
-        else ("" if needed else "empty: leave it out")
-    )
+    empty = "" if needed else "empty: leave it out"
+    if default is not None:
+        empty = f"empty: {_shown(json.dumps(default), _SHORT)}"
     notes = "; ".join(note for note in (kind, empty) if note)
     prompt = f"{_shown(name, _SHORT)}{f' – {about}' if about else ''} ({notes}): "
     for _ in range(_ATTEMPTS):

@@ -125,11 +125,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Literal values come from the author of the entry; the user's own secrets are behind `${…}`,
         which is not filled in here.
         """
-        lines = (
-            [f"address: {quote_ascii(self.url)}"]
-            if self.url
-            else [f"command: {' '.join(map(quote_ascii, (self.command, *self.args)))}"]
-        )
+        command = " ".join(map(quote_ascii, (self.command, *self.args)))
+        lines = [f"address: {quote_ascii(self.url)}" if self.url else f"command: {command}"]
         if self.cwd:
             lines.append(f"folder: {quote_ascii(self.cwd)}")
         for word, values in (("sets", self.env), ("sends the headers", self.headers)):

@@ -215,12 +215,9 @@ class Session:
         """Clean up after a failed start, then raise ToolError with the reason `why`."""
         await self.close()
         self.state = "failed"
-        raise ToolError(
-            self._safe_text(
-                f"The MCP server {quote_ascii(self.server.name)} could not be started. {why}",
-                self._errors,
-            )
-        )
+        name = quote_ascii(self.server.name)
+        text = f"The MCP server {name} could not be started. {why}"
+        raise ToolError(self._safe_text(text, self._errors))
 
     def _safe_text(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets, with the last text in `errors`, the server's stderr."""

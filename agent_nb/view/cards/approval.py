@@ -72,11 +72,8 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return what the call would do: its arguments, with a preview in place of long texts."""
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
-        drawn: Node = (
-            Diff(values.bounded(preview))
-            if looks_like_diff(preview)
-            else Pre(values.bounded(preview))
-        )
+        kind = Diff if looks_like_diff(preview) else Pre
+        drawn: Node = kind(values.bounded(preview))
         short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
         return (*((Json(short),) if short else ()), drawn)
     return values.argument_nodes(state.name, args)

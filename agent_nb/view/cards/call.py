@@ -133,11 +133,8 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
             state.early or "ok",
             format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
-    ran = (
-        context.now - state.started
-        if context.now is not None and state.started and state.status == "running"
-        else 0
-    )
+    is_timed = state.started and state.status == "running"
+    ran = context.now - state.started if context.now is not None and is_timed else 0
     return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
 
 
@@ -146,13 +143,11 @@ def _closed(state: CallCard, context: Context) -> Node:
     pictures = values.pictures(state.attachments, state.name)
     answered = _answered_inside(state)
     figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
-    short_result = (
-        gist(str(state.content), 60)
-        if answered
-        else values.gist(state.content, state.display, pictures=figures)
-        if state.status == "ok"
-        else ""
-    )
+    short_result = ""
+    if answered:
+        short_result = gist(str(state.content), 60)
+    elif state.status == "ok":
+        short_result = values.gist(state.content, state.display, pictures=figures)
     result = _result(state, context)
     repeated = answered or (short_result and short_text(result) == short_result)
     new_result = () if repeated else result
@@ -206,11 +201,9 @@ def short_text(result: tuple[Node, ...]) -> str:
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
-    return (
-        short(only.value, 60)
-        if isinstance(only, Json) and not isinstance(only.value, dict | list | str)
-        else ""
-    )
+    if isinstance(only, Json) and not isinstance(only.value, dict | list | str):
+        return short(only.value, 60)
+    return ""
 
 
 def _title(state: CallCard, about: str) -> str:
@@ -263,11 +256,9 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
         or not state.content.startswith(output)
     ):
         return None
-    return (
-        state.content[len(output) :].lstrip("\n")
-        if custom("tool", state, context) is None
-        else None
-    )
+    if custom("tool", state, context) is None:
+        return state.content[len(output) :].lstrip("\n")
+    return None
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
@@ -286,11 +277,9 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if installed is not None:
         return (installed,)
     if state.status == "ok":
-        content = (
-            _without_chart(state, _without_captions(state, state.content))
-            if isinstance(state.content, str)
-            else state.content
-        )
+        content = state.content
+        if isinstance(content, str):
+            content = _without_chart(state, _without_captions(state, content))
         return values.value_nodes(content, state.display)
     return _failure(state)
 

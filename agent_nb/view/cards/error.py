@@ -80,19 +80,13 @@ def card(state: ErrorCard, context: Context) -> Node:
         title, tone, next_step = REFUSED
     failed = tone == "bad"
     first, _, details = bounded(state.message.strip(), 4000).partition("\n")
-    marks = (
-        (T("✕", tone=tone, bold=True), T(f" {title}", bold=True))
-        if failed
-        else (T(f"! {title}", tone=tone, bold=True),)
-    )
+    marks: tuple[T, ...] = (T(f"! {title}", tone=tone, bold=True),)
+    if failed:
+        marks = (T("✕", tone=tone, bold=True), T(f" {title}", bold=True))
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     detail_lines = (Pre(details),) if details.strip() else ()
     next_line = (text_row(next_step),) if next_step else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"
-    raw = (
-        (Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose),)
-        if state.raw
-        else ()
-    )
-    parts = (head, *detail_lines, *next_line, *raw)
+    raw = Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose)
+    parts = (head, *detail_lines, *next_line, *([raw] if state.raw else []))
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)

@@ -1,4 +1,7 @@
-"""Extensions of other protocols and events of newer versions: one quiet line that opens."""
+"""Extensions of other protocols and events of newer versions: one quiet line that opens.
+
+Why quiet: their content is made for programs, and people read it only when something is missing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it."""
+"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it.
+
+Why at the end: readers look for the answer first, and for speed and ids only when they need them.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,14 @@ def card(state: RunView, context: Context) -> Node | None:
     if state.running:
         return None
     total = state.usage.total
-    first = (
-        f"first token {format_duration(total.ttft)}"
-        if total.ttft is not None and total.ttft >= MEASURED
-        else ""
-    )
+    first = ""
+    if total.ttft is not None and total.ttft >= MEASURED:
+        first = f"first token {format_duration(total.ttft)}"
     # estimated tokens, or rows asked at once, do not show how fast the model writes
     paced = not state.usage.estimated and state.maps.card is None and total.output >= WROTE
-    pace = (
-        f"{total.output / total.duration:.0f} tok/s"
-        if paced and total.duration and total.duration >= PACED
-        else ""
-    )
+    pace = ""
+    if paced and total.duration and total.duration >= PACED:
+        pace = f"{total.output / total.duration:.0f} tok/s"
     cached = f"{format_count(total.cached)} cached" if total.cached else ""
     written = (
         f"{format_count(total.cache_written)} written to the cache" if total.cache_written else ""

@@ -67,11 +67,8 @@ def phase(state: RunView) -> tuple[str, Tone]:
         return "waiting for you", "wait"
     running = [c for c in calls if c.status == "running"]
     if running:
-        return (
-            f"running {running[0].name}"
-            if len(running) == 1
-            else f"running {count_noun(len(running), 'tool')}"
-        ), "run"
+        what = running[0].name if len(running) == 1 else count_noun(len(running), "tool")
+        return f"running {what}", "run"
     if state.doing:
         return state.doing, "run"
     # the order matters: a map hides the retries of its rows, a retry the thought that broke off
@@ -140,11 +137,9 @@ def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     total, approximate = state.usage.total, "≈ " if state.usage.estimated else ""
     streamed = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
     read = f"{approximate}{format_count(total.input)} in" if total.input else ""
-    wrote = (
-        f"{'≈ ' if streamed and not approximate else approximate}{format_count(total.output + streamed)} out"
-        if total.output or streamed
-        else ""
-    )
+    wrote, output = "", total.output + streamed
+    if total.output or streamed:
+        wrote = f"{'≈ ' if streamed else approximate}{format_count(output)} out"
     cost_sign = "≥ " if state.usage.unpriced else approximate
     cost = f"{cost_sign}{format_money(total.cost)}" if total.cost else ""
     figures = join_parts(read, wrote, cost)
@@ -163,22 +158,9 @@ def _buttons(state: RunView, context: Context) -> tuple[Button, ...]:
     if not context.live or not state.running:
         return ()
     if not context.can_click:
-        return (
-            Button(
-                "stop",
-                "use ■ to stop",
-                enabled=False,
-                hint="Clicks do not arrive while this cell runs: interrupt the kernel.",
-            ),
-        )
+        hint = "Clicks do not arrive while this cell runs: interrupt the kernel."
+        return (Button("stop", "use ■ to stop", enabled=False, hint=hint),)
     if "stop:" in context.pressed:
         return (Button("stop", "stopping…", enabled=False),)
-    return (
-        Button(
-            "stop",
-            "■ Stop",
-            tone="bad",
-            busy="stopping…",
-            hint="Stop the run; what came so far is kept.",
-        ),
-    )
+    hint = "Stop the run; what came so far is kept."
+    return (Button("stop", "■ Stop", tone="bad", busy="stopping…", hint=hint),)

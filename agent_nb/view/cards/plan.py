@@ -127,11 +127,9 @@ class _Drawing:
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:
-        return (
-            None
-            if thought.score is None
-            else (thought.score - self._least) / (self._most - self._least)
-        )
+        if thought.score is None:
+            return None
+        return (thought.score - self._least) / (self._most - self._least)
 
     def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
         tries = count_noun(thought.tries, "try") if thought.tries > 1 else ""
@@ -141,11 +139,9 @@ class _Drawing:
 
 def _note(thought: Thought) -> tuple[T, ...]:
     tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
-    return (
-        (T(f"  {clip_text(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
-        if thought.note
-        else ()
-    )
+    if thought.note:
+        return (T(f"  {clip_text(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
+    return ()
 
 
 def _detail(thought: Thought) -> tuple[Node, ...]:
@@ -156,11 +152,9 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
     """Return a line for nodes that were added and have not appeared."""
-    return (
-        (Branch(text_row(f"○ {count_noun(thought.unnamed, 'node')} added")),)
-        if thought.unnamed
-        else ()
-    )
+    if thought.unnamed:
+        return (Branch(text_row(f"○ {count_noun(thought.unnamed, 'node')} added")),)
+    return ()
 
 
 def _thoughts(root: Thought) -> list[Thought]:

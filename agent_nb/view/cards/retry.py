@@ -24,20 +24,15 @@ def card(state: RetryCard, context: Context) -> Node:
         (T("↻ ", tone="muted", label="Retry"), T(clip_text(why, 300), tone="muted")),
         (T(tries, tone="muted"),),
     )
-    return (
-        Fold((outcome,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
-        if state.raw
-        else outcome
-    )
+    if state.raw:
+        return Fold((outcome,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
+    return outcome
 
 
 def row(why: str, number: int, rest: float) -> Row:
     """Return the row of try `number`, which starts in `rest` seconds (0 or less: now)."""
     seconds = max(1, round(rest))
-    when = (
-        f"trying again in {format_duration(seconds) if seconds >= MINUTE else f'{seconds} s'}"
-        if rest > 0
-        else "trying again"
-    )
+    wait = format_duration(seconds) if seconds >= MINUTE else f"{seconds} s"
+    when = f"trying again in {wait}" if rest > 0 else "trying again"
     left = (T("↻ ", tone="wait", label="Retry"), T(clip_text(why, 300), tone="wait", bold=True))
     return Row(left, (T(f"{when} · try {number}", tone="muted"),))

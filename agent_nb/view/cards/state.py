@@ -50,11 +50,8 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
         return Fold((Row(left),), (payload_tree,), title=name)
     changed = changes(inner(before), inner(payload))
     diff = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
-    unlisted = (
-        (text_row(f"… {count_noun(len(changed) - LINES, 'more change')}"),)
-        if len(changed) > LINES
-        else ()
-    )
+    more = len(changed) - LINES
+    unlisted = (text_row(f"… {count_noun(more, 'more change')}"),) if more > 0 else ()
     row = Row(left, (T(_counts(changed), tone="muted"),))
     full = Fold((text_row("whole"),), (payload_tree,), title="whole")
     return Fold(
@@ -84,12 +81,8 @@ def _named(title: str, payload: Any) -> str:
 
 def _counts(listed: list[Change]) -> str:
     kinds = [c.kind for c in listed]
-    return (
-        join_parts(
-            *(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))
-        )
-        or "unchanged"
-    )
+    numbers = {kind: kinds.count(kind) for kind in ("changed", "added", "removed")}
+    return join_parts(*(f"{n} {kind}" for kind, n in numbers.items() if n)) or "unchanged"
 
 
 def _line(change: Change) -> str:

@@ -98,11 +98,8 @@ def table(node: nodes.Table) -> str:
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
-    note = (
-        f"<div{style(theme.SMALL_TEXT, theme.ink('muted'))}>{text(node.note)}</div>"
-        if node.note
-        else ""
-    )
+    muted = style(theme.SMALL_TEXT, theme.ink("muted"))
+    note = f"<div{muted}>{text(node.note)}</div>" if node.note else ""
     table_html = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""

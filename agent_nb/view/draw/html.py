@@ -200,11 +200,9 @@ def branch(node: nodes.Branch) -> str:
             f"<details>{summary}<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div></details>"
         )
     edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
-    children = (
-        f"<ul{style(theme.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
-        if node.branches
-        else ""
-    )
+    children = "".join(map(branch, node.branches))
+    if children:
+        children = f"<ul{style(theme.BRANCHES, edge)}>{children}</ul>"
     return f"<li{style(theme.BRANCH)}>{line}{children}</li>"
 
 

@@ -172,11 +172,7 @@ def prose(node: nodes.Prose) -> list[str]:
     for block in parsed:
         token = block.tokens[0]
         code = token.type in {"fence", "code_block"}
-        body = (
-            fence(token.content, token.info.split()[0] if token.info.split() else "")
-            if code
-            else ""
-        )
+        body = fence(token.content, "".join(token.info.split()[:1])) if code else ""
         pieces.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
     links = [
         f"[{label.lower()}]: <{reference['href']}>"
@@ -200,13 +196,10 @@ def disarmed(text: str) -> str:
     """
     pieces, position = [], 0
     maths = _MATH.search(text) is not None
-    text = (
-        _FORMULA.sub(
+    if maths:
+        text = _FORMULA.sub(
             lambda m: m[0] if m["tex"] is None or tex.harmless(m["tex"]) else span(m["tex"]), text
         )
-        if maths
-        else text
-    )
     for match in _SPAN.finditer(text):
         pieces.append(_disarm_text(text[position : match.start()], maths=maths))
         pieces.append(_disarm_code(match.group()))

@@ -118,11 +118,9 @@ def bar(node: nodes.Bar) -> list[str]:
 def json_lines(node: nodes.Json) -> list[str]:
     """Return a JSON value, indented unless it fits one short line."""
     flat = json.dumps(node.value, ensure_ascii=False, default=str)
-    return _text(
-        flat
-        if len(flat) <= 100
-        else json.dumps(node.value, ensure_ascii=False, indent=2, default=str)
-    )
+    if len(flat) <= 100:
+        return _text(flat)
+    return _text(json.dumps(node.value, ensure_ascii=False, indent=2, default=str))
 
 
 def tree(node: nodes.Tree) -> list[str]:
@@ -132,11 +130,9 @@ def tree(node: nodes.Tree) -> list[str]:
 
 def branch(node: nodes.Branch) -> list[str]:
     """Return one line with its figure, and the branches below, connected by drawn lines."""
-    right = (
-        (*node.row.right, nodes.T(f"  {node.figure}" if node.row.right else node.figure))
-        if node.figure
-        else node.row.right
-    )
+    right = node.row.right
+    if node.figure:
+        right = (*right, nodes.T(f"  {node.figure}" if right else node.figure))
     out = row(nodes.Row(node.row.left, right))
     for number, item in enumerate(node.branches, 1):
         last = number == len(node.branches)

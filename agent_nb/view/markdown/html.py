@@ -268,11 +268,9 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     if env.get(UNSET):  # the formula may be unfinished, so it is not judged
         html = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
     elif not tex.harmless(formula):
-        return (
-            pre(formula, "latex")
-            if block
-            else f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
-        )
+        if block:
+            return pre(formula, "latex")
+        return f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
     else:
         html = escape(formula) if formulas is None else formulas.put(formula)
     if not block:

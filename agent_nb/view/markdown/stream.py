@@ -216,11 +216,9 @@ def _close_display(source: str) -> str:
     if opened is None:
         return ""
     formula = opened[2].rstrip().rstrip("\\$")
-    return (
-        f"{source[:start]}{opened[1]}{formula}{_CLOSE[opened[1].strip()]}"
-        if formula.strip()
-        else source[:start]
-    )
+    if formula.strip():
+        return f"{source[:start]}{opened[1]}{formula}{_CLOSE[opened[1].strip()]}"
+    return source[:start]
 
 
 # opener of a formula -> its end
@@ -261,11 +259,9 @@ def _close_formula(text: str) -> str:
         and not _TEX.search(masked.rstrip("\\"), start)
     ):
         return text
-    return (
-        f"{text[: opened.start()]}{opener}{formula}{_CLOSE[opener]}"
-        if formula.strip()
-        else text[: opened.start()]
-    )
+    if formula.strip():
+        return f"{text[: opened.start()]}{opener}{formula}{_CLOSE[opener]}"
+    return text[: opened.start()]
 
 
 def _close_marks(text: str) -> str:
@@ -278,11 +274,9 @@ def _close_marks(text: str) -> str:
     bare = _WHOLE.sub("", text)
     stripped = text.rstrip(" ")
     if bare.count("**") % 2:
-        return (
-            stripped.removesuffix("**")
-            if stripped.endswith("**")
-            else stripped.removesuffix("*") + "**"
-        )
+        if stripped.endswith("**"):
+            return stripped.removesuffix("**")
+        return stripped.removesuffix("*") + "**"
     if re.search(r"(?<![*\w])\*[^*\s][^*\n]*\Z", bare):
         return stripped + "*"
     return text

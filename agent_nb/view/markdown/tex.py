@@ -117,11 +117,9 @@ def refused(text: str) -> Iterator[int]:
         name = match[1]
         tight += name == "!"
         argument = ARGUMENTS.get(name)
-        allowed = (
-            name in SIGNS or name in NAMES
-            if argument is None
-            else argument.match(text, match.end()) is not None
-        )
+        allowed = name in SIGNS or name in NAMES
+        if argument is not None:
+            allowed = argument.match(text, match.end()) is not None
         if not allowed or (name == "!" and tight > TIGHT):
             yield match.start()
 

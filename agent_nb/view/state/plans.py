@@ -263,11 +263,9 @@ def _add_node(card: PlanCard, parent: Thought, name: str) -> Thought:
 def _name_of(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("id", value.get("node_id"))
-    return (
-        text_of(value)
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
-        else ""
-    )
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+        return text_of(value)
+    return ""
 
 
 # Foreign values.
