@@ -33,7 +33,7 @@ _ENVELOPE = frozenset({"seq", "ts", "run", "origin"})
 
 
 class CanonicalDecoder:
-    """See contract.Decoder. NDJSON that begins with `{` is decoded in blocks."""
+    """Decodes one stream of events. NDJSON that begins with `{` is decoded in blocks."""
 
     def __init__(self, strict: bool = False) -> None:
         self.losses = Losses(strict=strict)
@@ -133,7 +133,7 @@ def _encode_line(event: Event) -> list[str]:
 
 
 class CanonicalEncoder:
-    """See contract.Encoder."""
+    """Encodes one stream of events."""
 
     def __init__(self, strict: bool = False, options: Options | None = None) -> None:
         self.losses = Losses(strict=strict)

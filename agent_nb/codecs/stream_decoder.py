@@ -26,7 +26,7 @@ _FRAME_NAME = "the format has no names of frames; the kind is in the data"
 
 
 class StreamDecoder:
-    """See `contract.Decoder`. `framed`: the format uses the name and id of an SSE frame."""
+    """Decodes one stream. `framed`: the format uses the name and id of an SSE frame."""
 
     def __init__(self, reader: Reader, losses: Losses, *, framed: bool) -> None:
         self.losses = losses
@@ -35,20 +35,20 @@ class StreamDecoder:
         self._framed = framed
 
     def feed(self, data: bytes | str) -> list[Event]:
-        """See Decoder."""
+        """Return the events that `data` completes."""
         return self._read(self._unframer.feed(data))
 
     def read(self, obj: Any) -> list[Event]:
-        """See Decoder."""
+        """Return the events of one parsed object."""
         return self._read(accept_object(obj, self.losses))
 
     def tick(self, now: float) -> list[Event]:
-        """See Decoder."""
+        """Return the events that the reader held back long enough at `now` (monotonic s)."""
         tick = getattr(self._reader, "tick", None)
         return tick(now) if tick is not None else []
 
     def close(self) -> list[Event]:
-        """See Decoder."""
+        """End the stream: return the events that were held back."""
         return [*self._read(self._unframer.close()), *self._reader.close()]
 
     def _read(self, items: Iterable[Item]) -> list[Event]:

@@ -53,7 +53,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamEncoder:
-    """See `contract.Encoder`."""
+    """Encodes one stream."""
 
     def __init__(
         self, format_: Capabilities, writer: Writer, losses: Losses, framing: Framing
@@ -66,15 +66,15 @@ class StreamEncoder:
         self._uncarried = {kind: _list_uncarried(format_, kind) for kind in TYPES}
 
     def feed(self, event: Event) -> list[str]:
-        """See Encoder."""
+        """Return the lines or frames that `event` completes."""
         return [item.write(self.framing) for item in self.items(event)]
 
     def close(self) -> list[str]:
-        """See Encoder."""
+        """Return the lines or frames that were held back."""
         return [item.write(self.framing) for item in self.items(None)]
 
     def items(self, event: Event | None) -> list[Item]:
-        """See Encoder."""
+        """Return the items that `feed(event)`, or for None `close()`, would frame."""
         if event is None:
             return self._writer.close()
         nested = bool(event.span) and type(event) is not Node
