@@ -44,7 +44,7 @@ def test_a_plain_request_passes_with_its_body(server, tunnel, target):
     assert (peer.headers["x-own"], peer.headers["connection"]) == ("1", "close")
 
 
-def test_what_is_said_in_a_tunnel_passes_as_it_is(server, tunnel):
+def test_a_connection_through_the_tunnel_passes_unaltered(server, tunnel):
     client = connect(tunnel)
     host, _, port = server.host.partition(":")
     client.set_tunnel(host, int(port))
