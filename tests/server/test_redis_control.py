@@ -229,7 +229,7 @@ def test_the_policy_of_the_kernel_judges_edited_arguments_again(server, tmp_path
 @pytest_extra
 def test_a_run_is_stopped_from_a_server_that_did_not_make_it(server):
     async def stop(attached, event):
-        assert await attached._control.may_cancel()
+        assert await attached._may_cancel()
         await attached.cancel()
 
     ran = run(asked(server, stop))
