@@ -162,7 +162,8 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     changes = {}
     for name, remaining_amount in remaining.items():
         limit = current[name] or remaining_amount  # 0 and None: unlimited
-        changes[name] = type(limit)(min(limit, remaining_amount))  # a count stays an int
+        # never rounded: 0 dollars of a whole number would be no limit
+        changes[name] = min(limit, remaining_amount)
     return msgspec.structs.replace(limits, **changes)
 
 

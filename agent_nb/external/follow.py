@@ -69,7 +69,7 @@ class Follower:
         """Return a numbered event and those that waited for it, if its turn has come."""
         if event.seq <= self._seq or event.seq in self._waiting:
             return []
-        if len(self._waiting) < WAITING:
+        if len(self._waiting) < WAITING or event.seq == self._seq + 1:
             self._waiting[event.seq] = event
         out: list[Event] = []
         while (due := self._waiting.pop(self._seq + 1, None)) is not None:

@@ -37,7 +37,8 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     """Return the type that `text` names in the notebook's namespace. Raises UsageError."""
     expression = text.strip()
     try:
-        tree = ast.parse(expression[:LONGEST], mode="eval").body
+        # "" is a SyntaxError
+        tree = ast.parse(expression if len(expression) <= LONGEST else "", mode="eval").body
         kind = _evaluate(tree, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(

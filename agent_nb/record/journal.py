@@ -182,9 +182,8 @@ class Journal:
     @classmethod
     def remove(cls, run: str, *, where: Path | None = None) -> int:
         """Remove the journals of a run ("": of all) that no process writes; return how many."""
-        paths = [
-            p for p in cls.files(where) if not run or p.name.endswith(f"-{_safe_name(run)}{ENDING}")
-        ]
+        name = f"{_safe_name(run)}{ENDING}"
+        paths = [p for p in cls.files(where) if not run or p.name.partition("-")[2] == name]
         return sum(_remove(p) for p in paths if not cls.is_being_written(p))
 
     @staticmethod

@@ -195,7 +195,10 @@ class TapeIndex:
 
         nearest = max(same_place, key=nearness).exchange.request
         pair = nearest.body.value, request.body.value
-        path, old, new = next(_find_differences(*pair, (self._masks.choose(nearest), masks)))
+        found = next(_find_differences(*pair, (self._masks.choose(nearest), masks)), None)
+        if found is None:  # a mask fits a single field and not the whole text, or the other way
+            return "the recorded request differs in what `normalize` masks"
+        path, old, new = found
         one, other = map(read_version, pair)
         program = f" Claude Code was {one} and is {other}." if one != other else ""
         return f"{path or 'the body'} differs from the recorded request: {old} → {new}{program}"

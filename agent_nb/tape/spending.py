@@ -183,12 +183,14 @@ def _count_sent(value: Any) -> int:
 def _count_allowed(body: Any) -> int:
     """Return the most tokens that a request lets the model write, in all its answers."""
     fields = as_dict(body)
-    for settings in (fields, as_dict(fields.get("generationConfig"))):
-        for cap in map(settings.get, _CAPS):
-            if isinstance(cap, int) and cap > 0:
-                choices = fields.get("n")
-                return cap * (choices if isinstance(choices, int) and choices > 0 else 1)
-    return _UNLIMITED
+    places = (fields, as_dict(fields.get("generationConfig")))
+    caps = (place.get(cap) for place in places for cap in _CAPS)
+    choices = (place.get(name) for place in places for name in ("n", "candidateCount"))
+    most, times = (
+        next((n for n in numbers if isinstance(n, int) and n > 0), default)
+        for numbers, default in ((caps, _UNLIMITED), (choices, 1))
+    )
+    return most * times
 
 
 def _name_tariff(request: Request) -> tuple[str, Tariff]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ..host import Background
 
@@ -43,28 +42,33 @@ class Tunnel:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-            method, target = head.split(b" ", 2)[:2]
-            if why := await asyncio.to_thread(self._refuse, target.decode("latin-1")):
+            method, raw, *_ = (*head.split(b" ", 2), b"")
+            target = raw.decode("latin-1").strip()
+            if why := await asyncio.to_thread(self._refuse, target):
                 _answer(writer, 403, why)
-            else:
-                await _pass(method, target.decode("latin-1"), head, reader, writer)
-        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as fault:
-            with suppress(OSError):
+                return
+            url = urlsplit(target if "://" in target else f"//{target}")
+            try:
+                ends = await asyncio.open_connection(url.hostname or ".invalid", url.port or 80)
+            except (OSError, ValueError) as fault:
                 _answer(writer, 502, str(fault))
+                return
+            await _pass(method, url, head, (reader, writer), ends)
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError):
+            pass  # the connection is closed: what came may be a part of an answer
         finally:
             writer.close()
 
 
 async def _pass(
     method: bytes,
-    target: str,
+    url: SplitResult,
     head: bytes,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
+    client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ends: tuple[asyncio.StreamReader, asyncio.StreamWriter],
 ) -> None:
-    """Pass the bytes of a connection on, in both directions."""
-    url = urlsplit(target if "://" in target else f"//{target}")
-    answers, server = await asyncio.open_connection(url.hostname, url.port or 80)
+    """Pass the bytes of a connection on, in both directions; `ends` are those of the server."""
+    (reader, writer), (answers, server) = client, ends
     if method == b"CONNECT":
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     else:

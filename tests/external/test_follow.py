@@ -177,6 +177,8 @@ def test_what_waits_is_bounded():
         follower.feed(Frame("message", f'{{"type":"think","seq":{seq}}}', str(seq)))
     assert len(follower._waiting) <= 4096
     assert follower.torn
+    came = follower.feed(Frame("message", '{"type":"think","seq":1}', "1"))
+    assert [event.seq for event in came] == list(range(1, 4098))
 
 
 def test_a_gap_of_less_than_no_events_repeats_none():

@@ -73,6 +73,7 @@ def test_a_name_of_the_notebook_comes_first():
         ("", "takes the type"),
         ("int[str]", "not a type"),
         ("(" * 400, "takes the type"),
+        (f"int{' ' * 500}| str", "takes the type"),
         ("print", "print is not defined"),
         ("3", "names, "),
     ],

@@ -199,6 +199,13 @@ def test_a_journal_that_is_being_written_is_running_and_stays(tmp_path):
     assert Journal.remove("r", where=tmp_path) == 1
 
 
+def test_a_run_whose_id_ends_as_another_one_keeps_its_journal(tmp_path):
+    for run in ("x-r", "r"):
+        Journal(run, where=tmp_path).close()
+    assert Journal.remove("r", where=tmp_path) == 1
+    assert [path.name.partition("-")[2] for path in Journal.files(tmp_path)] == ["x-r.ndjson"]
+
+
 LIMITS = dict(journal.remove_old_journals.__kwdefaults__)
 
 

@@ -273,6 +273,8 @@ def test_an_estimate_counts_what_a_request_allows_and_a_picture_once(spending):
     allowed = [spending.charge(request(max_tokens=n)).cost for n in (10, 20)]
     assert allowed[1] - allowed[0] == pytest.approx(0.01)
     assert spending.charge(request(n=3)).cost > 3 * 0.01
+    one, many = (spending.charge(request(max_tokens=None, n=n)).cost for n in (1, 3))
+    assert many > 2.9 * one  # also where the request limits nothing
     picture = request(
         messages=[{"role": "user", "content": "data:image/png;base64," + "A" * 10**6}]
     )

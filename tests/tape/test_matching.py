@@ -109,6 +109,15 @@ def test_what_differs_by_chance_is_masked(recorded, now):
     assert answers(index, now) == ["first"]
 
 
+def test_a_mask_that_fits_one_field_alone_leaves_a_miss():
+    masks = TapeMasks([Rule(pattern='^"[0-9a-f]{4,}"$', replace="id")])
+    exchange = Exchange(request=request("abcd"), response=Response())
+    key = masks.make_key(exchange.request)
+    index = TapeIndex([Recording(exchange=exchange, key=key, record="first")], masks)
+    why = index.find(request("ef01"), "a", set()).why
+    assert why == "the recorded request differs in what `normalize` masks"
+
+
 def test_a_date_that_a_user_asks_about_counts():
     index = TapeIndex([recording("What happened on 2026-01-02?", "first")], MASKS)
     assert "differs" in answers(index, "What happened on 2026-01-03?")[0]

@@ -74,7 +74,8 @@ def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
         )
         if call.exchange.response.retried and (later := next(again, 0)):
             attempts[later] += attempts[number]
-            Journal.remove(call.run or "-")
+            if call.run:
+                Journal.remove(call.run)
         else:
             call.exchange = msgspec.structs.replace(
                 call.exchange, attempts=max(attempts[number], call.exchange.attempts)
