@@ -1,6 +1,7 @@
-"""Assemble what one run of an agent needs: its plan, its tool runner, its player.
+"""Assemble what one run of an agent needs: its plan and tool runner, or the player of a replay.
 
-Why separate from `agent`: an agent is what the user configured; this builds the parts of one run.
+Why apart from `configuration`: that file has what the user configured; this file builds the parts
+of one run.
 
 Rule: no state; each call builds new parts, so that runs of one agent may interleave.
 """
@@ -89,7 +90,8 @@ class Basis(msgspec.Struct, frozen=True):
     ) -> Plan:
         """Return the plan of one live run, which writes `log`.
 
-        `notes`: remarks on the conversation for the log. `ask`: where approvals are asked for.
+        `inputs`: of the run, for its record. `notes`: remarks on the conversation for the log.
+        `ask`: where approvals are asked for. `context`: what the model reads about the notebook.
         """
         from ..models import Failures
         from ..tools import KERNEL_PERMISSIONS, Approver
@@ -98,6 +100,7 @@ class Basis(msgspec.Struct, frozen=True):
         (model, dialect), *others = [
             (_start_model(model), dialect) for model, dialect in self.models
         ]
+        # each model may take over, so the text must fit into the smallest context
         sizes = [m.context for m, _ in self.models if m.context]
         # a stranger's turns may have prompted a call: approvals of earlier runs do not count
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
@@ -261,6 +264,7 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
     digests = digest_dependencies(agent.tools, Reader(folder=agent.folder))
     settings["place"] = value(describe_place(agent.folder))
+    # what the run depends on besides its inputs: tools and sub-agents (`dependencies`)
     settings |= {"behind": digests} if digests else {}
     names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**names, "tools": agent.tools.names, "settings": settings}

@@ -29,7 +29,7 @@ from ..wire import Console, Redaction, Redactor, replace_surrogates
 from .attachments import recorded_pictures
 from .clean_json import clean_value
 
-RATE = 20  # a second
+RATE = 20  # how often in a second pending output of one call is logged, at most
 LARGEST = 1 << 20  # characters of one progress event; more text is split
 MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
@@ -69,7 +69,7 @@ class _CallOutput:
         self._draw(stream, stream.filter.feed(text))
 
     def filter_data(self, data: Any) -> Any:
-        """Return progress data with its text filtered as output: a key may be split over both."""
+        """Return progress data with its text filtered as output: a key may span data and output."""
         text = meaning(data).text
         return {**data, "content": self._other.filter.feed(text)} if text else data
 
@@ -176,7 +176,10 @@ class Batch:
             self._log_output(call_id, output)
 
     def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
-        """Announce a picture of a running call; the result has it even if the call is stopped."""
+        """Announce a picture of a running call; the result has it even if the call is stopped.
+
+        `picture` None removes the earlier pictures of the call (`tools.Update`).
+        """
         self._shown += 1
         clean = next(recorded_pictures([picture], self._redaction.value), None)
         pictures = self._pictures.get(call_id, [])
@@ -212,6 +215,7 @@ class Batch:
                 content = f"{cause.detail[0].upper()}{cause.detail[1:]}, before it was done."
                 outcome = msgspec.structs.replace(outcome, content=content)
         self.ended[call_id] = outcome
+        # an earlier call has no result yet: a view learns now that this call has ended
         if self._order[self._logged] != call_id:
             self._log_delta(call_id, "result", outcome.status)
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:

@@ -26,7 +26,10 @@ class Bill:
         self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
     def reached_limit(self, so_far: Counts, turns: int = 0) -> str:
-        """Return the first limit that the turn in progress uses up, in words; "" if none."""
+        """Return the first limit that the turn in progress uses up, in words; "" if none.
+
+        `so_far`: the usage of the turn. `turns`: its requests beyond the first.
+        """
         cost = so_far.cost
         if cost is None and self._meter.limits.cost:
             cost = self._tariff.cost(so_far)

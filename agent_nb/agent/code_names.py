@@ -61,9 +61,9 @@ class CodeNames:
 
     @contextmanager
     def scope(self, scope: _Scope, around: tuple[_Scope, ...] | None = None) -> Iterator[None]:
-        """Within this context, names are those of `scope` and the scopes `around` it.
+        """Within this context, look names up in `scope` and in the scopes `around` it.
 
-        None stands for the scopes of the code that is visited now.
+        `around` None: the scopes around the code that is visited now.
         """
         outer = self._scopes
         self._scopes = (*(outer if around is None else around), scope)
@@ -135,10 +135,14 @@ class _NameVisitor(ast.NodeVisitor):
             local = arguments | (set(_find_assigned(body)) - _declared_global(body))
             with self._names.scope(_Scope(local), around):
                 self._visit_all(*body)
+            # all scopes are left here, so these names are assigned at the top level
             self._names.assigns(*_declared_global(body))
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Note a name that is read, assigned or deleted; deleting reads and hides it."""
+        """Note a name that is read, assigned or deleted.
+
+        `del` reads the name, and counts as an assignment: later reads do not mean the old variable.
+        """
         if not isinstance(node.ctx, ast.Store):
             self._names.uses([node.id])
         if not isinstance(node.ctx, ast.Load):

@@ -54,11 +54,12 @@ class Configuration(Unpicklable):
 
     The `INTERNAL` ones: `host` runs the tools, `ask` answers questions, `trace_id` names the trace.
     `namespace`: the variables that names of models and tools may mean. `late`: look up the dialect
-    only when it is needed, since a replay may do without. `mentioned` returns the names of tools in
-    the notebook's code, for the policy. `model_source`: where the choice of the model came from, in
-    words.
+    only when it is needed, since a replay may not need it. `mentioned` returns the names of tools
+    in the notebook's code, for the policy. `model_source`: where the choice of the model came from,
+    in words.
     """
 
+    # the advice of the error for code that pickles an agent (`Unpicklable`)
     _instead = "Make the agent where it is used, in the function that a worker runs."
 
     @_hide_internal
@@ -103,6 +104,7 @@ class Configuration(Unpicklable):
         self.tools = Toolset.resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
+        # `limited`: the names of the limits that the user chose
         self.limits, self.limited = limits_from(limits), find_chosen(limits)
         self.settings = _require_json(settings or {})
         if memory not in STRATEGIES:

@@ -4,9 +4,12 @@ Why: users ask about *this* frame. Without its columns the model must run code t
 running code needs an approval. The notebook gathers the text (`notebook.cell.context`).
 
 Rules
-- The text precedes the newest prompt only: it is not in the cached prefix, nor in later history.
-- An `@name` of a recorded prompt means what its `Mention` says; without one it is plain text.
-- The text is at most an eighth of a model's context. What is left out is counted in its last line.
+- The text precedes the newest prompt only. So it is not in the prefix that a provider caches, nor
+  in the history of later prompts.
+- An `@name` of a recorded prompt means what its `Mention` says; without a `Mention` it is plain
+  text.
+- The text is at most an eighth of a model's context. If lines are left out, the last line counts
+  them.
 - A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
   of a run; `context_check` compares the looks of the variables that the run used.
 - The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
@@ -24,8 +27,9 @@ from ..events import Event, State, User
 from ..tools import Described, count_tokens
 from ..wire import Redaction
 
-KIND = "context"  # of the event
+KIND = "context"  # `kind` of the `State` that records the context
 MENTIONS = 100  # mentions of a record that are read
+# auto: variables without values; vars: first rows of frames too; cells: cells above too
 Mode = Literal["auto", "vars", "cells", "none"]
 _CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
 _TEXT_DTYPE, _TEXT_DTYPES = "object", ("object", "str")  # texts in pandas 2 and pandas 3

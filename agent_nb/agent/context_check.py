@@ -32,15 +32,16 @@ from .context import Look, Mention, read_payload
 from .recorded_turns import RecordedTurns
 
 LONGEST = 100  # characters of a change in words
-MOST_LISTED = 3  # changes that are listed
+MOST_LISTED = 3  # changes that are listed; the others are only counted
 _WORD = re.compile(r"`[^`\n]+`|\w+")
 _SHORT_WORDS = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """How variables differ from when a run was recorded, in words: those it `used`, and others.
+    """How variables differ from when a run was recorded, in words.
 
-    `used` includes the files and cells that its prompt mentions.
+    `used`: changes of variables that the run used, and of files and cells that its prompt mentions.
+    `others`: changes of other variables.
     """
 
     used: tuple[str, ...] = ()
@@ -156,7 +157,7 @@ def _list_first(changes: Sequence[str]) -> str:
 
 
 def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
-    """Return the looks that a record names."""
+    """Return variable -> look, as a record has them; malformed looks are left out."""
     variables = read_payload(run).get("variables")
     looks: dict[str, Look] = {}
     for name, value in variables.items() if isinstance(variables, Mapping) else ():

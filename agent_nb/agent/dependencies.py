@@ -4,8 +4,9 @@ Why not among the inputs: a record is found by its inputs. If a tool has changed
 still be found, so that a test can report the change.
 
 Rules
-- Only digests that both sides have are compared. Older records have none, or have a tool's `code`
-  by earlier rules (`tools.source`) in place of its `source` (`tools.project_source`).
+- Only tools and agents that both sides have are compared, in the parts that the record has. Older
+  records have no digests, or have a tool's `code` by earlier rules (`tools.source`) in place of its
+  `source` (`tools.project_source`).
 - The schema of a function with readable code counts without defaults, which may depend on the
   machine.
 - Built-in tools do not count: they change with releases.
@@ -49,7 +50,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     unseen: set[str] = msgspec.field(default_factory=set)
 
     def code(self, tool: Tool) -> dict[str, str]:
-        """Return {"source": digest of a tool's code}, {} if no code is found; earlier: "code"."""
+        """Return {"source": digest of a tool's code}, {} without code; `earlier`: {"code": …}."""
         from ..tools import ProjectSearch
 
         digest = ProjectSearch.read(tool.invoke, self.folder, earlier=self.earlier)
@@ -82,7 +83,10 @@ def describe_place(folder: str) -> dict[str, Any]:
 
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:
-    """Return whether an earlier version wrote the record, so that its rules for code apply."""
+    """Return whether an earlier version wrote the record, so that its rules for code apply.
+
+    The place in a record of this version has the folders of the interpreter (`python`).
+    """
     return "python" not in as_dict(RunStart.first_in(log).settings.get("place"))
 
 
@@ -107,6 +111,7 @@ def _digest_schema(tool: Tool, parameters: Any) -> str:
 
 def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
     """Return the digests of a sub-agent: of its own values, and of what its runs depend on."""
+    # any prompt: `AGENT_PARTS` names only digests that do not depend on it
     inputs: Mapping[str, str] = agent.inputs(".")
     dependencies = digest_dependencies(agent.tools, reader, depth)
     return {
@@ -131,6 +136,7 @@ def find_changed(recorded: Any, now: Any, below: str = "") -> Iterator[tuple[str
     """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
     The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
+    The owning agent is "" for the run's own agent, and `a/b` for the sub-agent `b` of `a`.
     """
     old, new = as_dict(recorded), as_dict(now)
     for kind in ("tools", "agents"):

@@ -1,7 +1,8 @@
 """Build the messages that a model reads from stored events.
 
-Why: stored events have no roles, batches or marks of a dialect. They are added here, for every
-dialect and provider, so that a conversation can continue with another model or dialect.
+Why: stored events have neither the roles and groups of messages nor the marks of a dialect. This
+file adds them for every dialect and provider, so that a conversation can continue with another
+model or dialect.
 
 Rules
 - The results of a batch follow it, in the order of its calls.
@@ -42,8 +43,8 @@ FED_BACK = (
     "invalid_output",
     "answer_not_alone",
 )
-CHARS_PER_TOKEN = 4  # an estimate, as is the next
-IMAGE_TOKENS = 1000
+CHARS_PER_TOKEN = 4  # an estimate
+IMAGE_TOKENS = 1000  # an estimate for one picture
 
 
 def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
@@ -149,6 +150,7 @@ class _Writer:
 
     def _make_step_message(self) -> Message:
         if self._dialect.native:
+            # native providers refuse a call without its result
             answered = {r.call_id for r in self._results}
             blocks = [
                 b for b in self._step if not isinstance(b, CallBlock) or b.call_id in answered
@@ -228,7 +230,10 @@ def read_printed(event: events.Result) -> str:
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
-    """Estimate the tokens of messages: four each, a thousand per image, one per four characters."""
+    """Estimate the tokens of messages: four for each message, and those of its blocks.
+
+    A picture has `IMAGE_TOKENS`; other blocks have one for `CHARS_PER_TOKEN` characters of JSON.
+    """
     return sum(_estimate_block(b) for m in messages for b in m.blocks) + 4 * len(messages)
 
 

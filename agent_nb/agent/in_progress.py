@@ -59,7 +59,7 @@ class InProgress(Unpicklable, ABC):
         """Carry out the run, in its task."""
 
     async def aclose(self) -> None:
-        """Stop it and wait until its logs have ended."""
+        """Stop the run if its task goes on, and wait until the task and its logs have ended."""
         if self._task is not None and not self._task.done():
             self.stop()
             await asyncio.wait([self._task])
@@ -89,7 +89,7 @@ class InProgress(Unpicklable, ABC):
     def _find_foreign_screen(self, show: bool | None) -> Screen | None:
         """Return the screen of the cell that awaits this run of another system, or None.
 
-        `show`: True insists on cards, None shows them where possible.
+        `show`: True insists on cards, None shows them where possible, False shows none.
         """
         return follow_run(self, show)
 
@@ -120,7 +120,7 @@ class InProgress(Unpicklable, ABC):
                     raise
                 cancellation = cancelled
         if cancellation is not None:
-            # the stop button cancelled this task too; the run has stopped, so the task goes on
+            # the stop button cancelled this waiting task too; the run has stopped, so it may go on
             if screen is None or not screen.stopped:
                 raise cancellation
             if (waiting := asyncio.current_task()) is not None:

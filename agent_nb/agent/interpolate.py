@@ -4,10 +4,11 @@ Why: prompts are about values in the kernel. A value is inserted as a short text
 that a DataFrame of a million rows costs a few hundred tokens.
 
 Rules
-- Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed.
-- Every expression is compiled before one is evaluated, and evaluated before a model is called; the
-  first failure is a UsageError that names the expression.
-- Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
+- Only `{{ … }}` is special; `\{{` is a literal `{{`; every other brace stays as typed.
+- All expressions are compiled before the first is evaluated, and all are evaluated before a model
+  is called. The first failure is a UsageError that names the expression.
+- Values are read, never changed. Text is inserted whole, and so are the types for which `fill` uses
+  `str` (`as_str`); everything else is cut to `LIMIT` characters.
 - What a value contains is not interpolated again.
 - A figure or an image is sent as a picture; the text has its name and size.
 """
@@ -28,7 +29,7 @@ from ..wire import cut_middle, describe_picture
 ACTS_FOR_USER = True  # runs the user's code: ■ may interrupt it (notebook/cell/interrupts.py)
 LIMIT = 4000  # characters
 LONGEST_NAME = 40  # characters of a picture's name
-MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20
+MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20  # shown of one value
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # or nested too deeply
 
@@ -94,7 +95,7 @@ class _Expression(msgspec.Struct, frozen=True):
         pictures: list[dict[str, Any]],
         as_str: tuple[type, ...],
     ) -> str:
-        """Return its value as text; see `PromptTemplate.fill`."""
+        """Return the value of the expression as text; see `PromptTemplate.fill`."""
         try:
             # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
@@ -128,8 +129,8 @@ def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
 def _find_close(text: str, start: int) -> int:
     """Return where the `}}` that closes the expression begins, -1 if there is none.
 
-    This is the first `}}` after a valid expression, else the first of all: the user sees the syntax
-    error.
+    This is the first `}}` after a valid expression. If no expression is valid, it is the first `}}`
+    of all, so that the user sees the syntax error.
     """
     first = end = text.find(_CLOSE, start)
     while end >= 0:

@@ -27,7 +27,8 @@ LEAST_COST = 0.0001  # dollars
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run ends; 0 and None: unlimited.
 
-    `failures`: tool failures in a row. `tokens`: sent and written. `cost`: US dollars.
+    `turns`: answered requests to the model. `failures`: tool failures in a row; a turn that cannot
+    be used counts as one. `tokens`: sent and written. `cost`: US dollars. `seconds`: of the run.
     """
 
     turns: int = 30
@@ -39,9 +40,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
-    """Return the default limits with `values` replaced.
+    """Return the default limits, changed by `values`; a `Limits` is returned as it is.
 
-    Raises UsageError for an unknown name or a value that is not a number.
+    Raises UsageError for an unknown name, and for a value other than None or a number >= 0.
     """
     if isinstance(values, Limits):
         return values
@@ -61,7 +62,10 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
-    """Return the names of the limits that the user chose; of a `Limits`, those that differ."""
+    """Return the names of the limits that the user chose.
+
+    Of a `Limits`, these are the limits that differ from the default.
+    """
     if not isinstance(values, Limits):
         return frozenset(values or ())
     default = msgspec.structs.asdict(Limits())
@@ -142,9 +146,9 @@ class Meter:
         return {n: max(limit - used, least.get(n, 1)) for n, limit, used in table if limit}
 
     def near_limit(self) -> str:
-        """Return the limit that allows only one more turn, in words; "" if none does.
+        """Return the first limit that is nearly used up, in words; "" if none is.
 
-        The model is then asked to finish.
+        One turn, or a tenth of the tokens or dollars, is left: the model is then asked to finish.
         """
         turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
         table = (  # limit, used amount, amount after which one turn is left, words
@@ -186,5 +190,5 @@ class Clock:
 
     @property
     def ttft(self) -> float | None:
-        """Seconds until its first event; None before it."""
+        """Seconds until the first event of the answer; None before that event."""
         return None if self._first is None else round(self._first - self._start, 3)

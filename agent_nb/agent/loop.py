@@ -9,7 +9,8 @@ Rules
 - In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
   but for at most `TAIL` seconds after their finish reason.
 - A request may be retried before the first part of its answer, never after it.
-- Token and turn limits also stop an answer that streams in, by estimated tokens.
+- Limits of tokens, dollars and turns also stop an answer that streams in. Tokens that the provider
+  has not reported yet are estimated.
 - Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
   last event.
 """
@@ -153,6 +154,7 @@ class Loop:
 
     def _find_stop_cause(self) -> Cancelled:
         """Return why the scope was cancelled: its deadline, or the reason given to `cancel`."""
+        # the initial cause, "user" without detail, says nothing: the deadline may be the cause
         has_reason = self._stop_cause.reason != "user" or self._stop_cause.detail
         if anyio.current_time() >= self._scope.deadline and not has_reason:
             return Cancelled(
@@ -335,6 +337,7 @@ class Loop:
                     so_far, _ = turn.spent(sent, pipeline.size // CHARS_PER_TOKEN)
                     if reason := bill.reached_limit(so_far, turn.continued):
                         raise Cancelled("limit", reason)
+                    # the dialect needs no more text; a native response goes on, unless it broke
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
                     # after the finish reason only usage may come; some servers never close

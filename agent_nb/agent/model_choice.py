@@ -3,7 +3,7 @@
 Why on first use: a replay needs neither the model nor a key.
 
 Rules
-- `a,b` names several: the next takes over if one is unreachable or overloaded.
+- `a,b` names several models: the next takes over if a model is unreachable or overloaded.
 - A name may also refer to a model object in the namespace.
 - The message about an unknown name is redacted: the name may be a misplaced key.
 """
@@ -64,7 +64,7 @@ class ModelChoice:
 
     @property
     def identity(self) -> str:
-        """The names of the models, an input of a run; that of a script has a hash of its text."""
+        """The names of the models, an input of a run; a script's name has a hash of its text."""
         if not self._models and any(name.startswith(SCRIPT_PREFIX) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
                 assert self.models
@@ -76,7 +76,10 @@ class ModelChoice:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the model is offered tools that the user did not choose. Raises UsageError."""
+        """Whether the model is offered tools that the user did not choose.
+
+        Raises UsageError if the name of the model is unknown.
+        """
         return bool(getattr(self.model, "takes_tools", self.model.dialect == "native"))
 
     def portable(self) -> str:

@@ -6,7 +6,7 @@ from elsewhere: instructions, docstrings and defaults of tools, stop texts, olde
 Rules
 - Signatures and encrypted values of the provider stay unchanged; every other text is filtered.
 - In a tool's schema, values (default, constant, example, pattern) with a key are left out: a model
-  would repeat the marker.
+  would repeat the marker that replaces the key.
 - `extra_body` and the names of the model and of tools must be sent exactly: a key in them is a
   UsageError that names the place, before anything is sent.
 """

@@ -25,9 +25,10 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
 
 
 def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
-    """Return `dialect` as it reads the text of a provider, with the thought tags of `thinking`.
+    """Return `dialect`, extended to read thoughts between tags such as `<think>`.
 
-    `named`: further tags that the user chose. Raises UsageError for an invalid tag name.
+    Reasoning models write thoughts into the text (`dialects.thinking`). `named`: further tags that
+    the user chose. Raises UsageError for an invalid tag name.
     """
     reader: Dialect = load_plugin("dialects", "thinking").over(dialect, named)
     return reader
@@ -55,7 +56,10 @@ def _read_parts(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[pa
 
 
 def _join_deltas(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part]:
-    """Join neighbouring plain deltas of one kind, since no view shows them here."""
+    """Join neighbouring texts, and neighbouring thoughts that have only text, into one part.
+
+    The single pieces are not needed, since no view shows them here.
+    """
     pieces: list[str] = []
     kind: type[parts.Text] | type[parts.Thought] = parts.Text
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The registry of this process's runs: it announces them, and lets others stop them or answer.
+"""The registry of this process's runs: others learn of a run, stop it or answer its questions.
 
 Why: an agent or a cell need not know whether a server is running, and a server that starts later
 finds the earlier runs.
@@ -27,7 +27,7 @@ from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "args", "tool", "run", "kernel"]
-# True inside another run: its sub-agents and rows are not announced
+# True inside the run of a sub-agent, which is not announced
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
@@ -53,7 +53,7 @@ class Questions:
         self._conditions.append(listening)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
-        """Use `local`, such as a cell, if the agent has no source; `keep`: not if one is set."""
+        """Ask `local`, such as a cell, if the agent has no source. `keep`: unless one is set."""
         if self._local_source is None or not keep:
             self._local_source = local
 
@@ -104,7 +104,8 @@ class Questions:
     ) -> bool:
         """Answer the question about a call; return whether one was open.
 
-        `args`: edited arguments, for the call to run with.
+        `args`: edited arguments, for the call to run with. The other fields are those of the
+        `Decision`.
         """
         remote, _ = self._open.get(call_id, (None, None))
         if remote is None or remote.done():
@@ -195,7 +196,7 @@ class RunRegistry:
     def follow(self, follower: Follower) -> Callable[[], None]:
         """Call `follower` with every announced run, in order, and with each later one.
 
-        Returns a function that stops it.
+        Returns a function that ends these calls.
         """
         with self._lock:
             earlier = [(log, *entry) for log, entry in self._announced.items()]

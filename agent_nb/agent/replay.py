@@ -68,9 +68,9 @@ _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 class Player:
     """Plays one recorded run into one log; the driver of a replay.
 
-    `runner` runs the kernel calls again (None: they too come from the record). `strict` adds the
-    stricter comparison of tests. `make_agent_runner` takes a sub-agent and returns the runner of
-    its tools.
+    `runner` runs the kernel calls again (None: their results too come from the record). `scope`:
+    cancelling it stops the replay. `strict` adds the stricter comparison of tests.
+    `make_agent_runner` takes a sub-agent and returns the runner of its tools.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Player:
 
     @property
     def played(self) -> Played:
-        """The outcome so far."""
+        """The outcome so far; `checked`, of a test, is set once the log has ended."""
         if self._checked is None and self._strict is not None and self._log.ended:
             self._checked = self._strict.checked(self._rerun_ids)
         return Played(
@@ -200,7 +200,7 @@ class Player:
             if outcome is None or result is None:
                 continue
             content = self._redact(clean_value(outcome.content))
-            difference: str | None = ""
+            difference: str | None = ""  # "": the statuses or texts differ; None: nothing differs
             if outcome.status == result.status:
                 difference = self._describe_difference(call_id, result, content, outcome)
             if difference is None:

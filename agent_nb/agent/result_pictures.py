@@ -38,7 +38,7 @@ _PICTURE_LINE = re.compile(
 )
 _SIZED_NAME = re.compile(r"^\[(figure \d+): \d+×\d+ pixels", re.MULTILINE)
 _OLD_NAME = re.compile(_OLD_WORDS)
-_ANY_PICTURE = "[figure]"
+_ANY_PICTURE = "[figure]"  # stands for any name of a picture in the texts that are compared
 
 
 def is_before_pictures(result: Result, outcome: Outcome) -> bool:
@@ -52,7 +52,7 @@ def is_before_pictures(result: Result, outcome: Outcome) -> bool:
 def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
     """Return the pictures that the cell shows below the card, for a result of an older record.
 
-    Their number is how many pictures its text names, less the one in its display.
+    There are as many as the text of the result names, less the one in its display.
     """
     named_count = len(_OLD_NAME.findall(content_text(result.content)))
     displayed_count = 1 if _display_pictures(result.display) else 0

@@ -88,8 +88,8 @@ def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
         context_parameter="context",
         thread="loop",
         icon="agent",
-        timeout=float("inf"),
-        grace=0.2,
+        timeout=float("inf"),  # the child has limits of its own
+        grace=0.2,  # seconds in which a stopped child ends its run properly
         agent=agent,
     )
 
@@ -142,7 +142,7 @@ def bound_agent(agent: Delegate, context: ToolContext) -> Delegate:
 def _prefix_questions(context: ToolContext) -> ApprovalSource | None:
     """Return the parent's approval source, with question ids prefixed as the child's events are.
 
-    So the buttons below the call answer its questions.
+    So the buttons below the call answer the child's questions. None: the parent has no source.
     """
     parent = context.ask
     if parent is None:
@@ -169,6 +169,7 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
 
 def relayed_event(event: Event, call_id: str) -> Event:
     """Return a child's event as logged by the parent, below the call `call_id`."""
+    # the parent's log numbers the event, and makes `chunks` from the deltas that it got itself
     changes: dict[str, Any] = {"seq": 0, "run": ""}
     for name in ("span", "parent"):
         changes[name] = f"{call_id}/{outer}" if (outer := getattr(event, name)) else call_id

@@ -42,9 +42,9 @@ class Turn:
         self.malformed = ""  # the parse error of a call of the batch that could not be read
         self.ended = False  # the model wrote the end marker
         self.continued = 0  # requests of this turn beyond the first
-        self.usage: parts.Usage | None = None
-        self.finish = ""
-        self.head = parts.Head()
+        self.usage: parts.Usage | None = None  # as the provider reports it
+        self.finish = ""  # the finish reason
+        self.head = parts.Head()  # status and model of the response
         self._ids = ids or CallIds()
         self._common_fields: dict[str, Any] = {"turn": number, "origin": "model"}
         self._block: TextBlock | None = None
@@ -130,9 +130,9 @@ class Turn:
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._common_fields))
 
     def _on_answer(self, part: parts.Answer, out: list[Event]) -> None:
-        """Log the typed answer that a model sends as arguments of the final tool (`typed`).
+        """Add the typed answer that a model sends as arguments of the final tool (`typed`).
 
-        It is a text of its own; its deltas are named `APART`.
+        The answer is a text of its own; the name of its deltas is `Answer.APART`.
         """
         if self._block is not None and self._block.key != part.block:
             self._end_text(out)
@@ -145,7 +145,10 @@ class Turn:
             self._block.by_final_tool = True
 
     def _close_block(self, out: list[Event], *, incomplete: bool = False) -> None:
-        """Log the open text or thought, if there is one; white space alone goes to `_space`."""
+        """Add the event of the open text or thought, if any; white space alone yields no event.
+
+        The white space of an answer that has begun goes to `_space`.
+        """
         block, self._block = self._block, None
         if block is None:
             return
@@ -209,7 +212,7 @@ class Turn:
         return f"{self.number}.{self._count}"
 
     def _on_call(self, part: parts.Call, out: list[Event]) -> None:
-        """Log a whole call, in the block of its deltas; a faulty one also goes to `rejected`."""
+        """Add a whole call, in the block of its deltas; a faulty call also goes to `rejected`."""
         self._end_text(out)
         block = self._call_block_ids.pop(part.index, "") or self._new_block_id()
         call_id, synthetic = self._ids.take(part.call_id, self.number)

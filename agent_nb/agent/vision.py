@@ -4,8 +4,8 @@ Why: a model that takes no pictures refuses the whole request; large ones cost t
 
 Rules
 - A picture that is not sent is replaced by words that say why.
-- A model without `vision` is sent pictures until its server refuses them; the process then
-  remembers the refusal, unless it is about one picture only.
+- A model that does not say whether it has `vision` is sent pictures until its server refuses them.
+  The process then remembers the refusal, unless the refusal is about one picture only.
 - Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
 - The log and the record keep the pictures as they were.
 """
@@ -23,6 +23,7 @@ from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlo
 from ..wire import Shown, describe_picture, size_words
 
 NEWEST = 20  # pictures of a request
+# three reasons why a picture is not sent, in the words that replace the picture
 BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
 LEFT_OUT = "a picture left out, the conversation is too long"
@@ -125,7 +126,10 @@ def picture_name(number: int, attachment: Mapping[str, Any]) -> str:
 def replace_with_words(
     attachments: Sequence[Mapping[str, Any]], why: str
 ) -> tuple[dict[str, Any], ...]:
-    """Return attachments with words in place of their pictures; `why` they are not sent."""
+    """Return attachments with words in place of their pictures.
+
+    `why`: why the pictures are not sent, in words.
+    """
     replaced = [dict(attachment) for attachment in attachments]
     for (number, attachment), new in zip(Shown.number_all(attachments), replaced, strict=True):
         if attachment.get("data"):

@@ -91,7 +91,7 @@ class Codec(Capabilities, frozen=True, kw_only=True):
         earlier: int = 0,
         asked: bool = False,
     ) -> Encoder:
-        """Return an encoder for one stream; see Options.
+        """Return an encoder for one stream; `strict`: a loss raises WireError. Else see `Options`.
 
         Raises UsageError on an unknown form or framing.
         """

@@ -84,6 +84,7 @@ class Options(msgspec.Struct, frozen=True):
     """How a stream is to be written.
 
     - `form`: the variant of the format, one of the codec's `forms`
+    - `framing`: as JSON lines (`ndjson`) or as SSE frames (`sse`)
     - `conversation`: the id of the session or thread, in formats that have one
     - `earlier`: how many runs of this conversation other streams have sent before, for formats that
       number them

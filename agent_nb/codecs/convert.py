@@ -1,12 +1,13 @@
 """Read runs in any format (`decode`), write them (`encode`), translate a stream (`convert`).
 
-The name of a format is its codec's, as `loom`, or has a form, as `loom:export`. Without a name the
-format is detected.
+The name of a format is the name of its codec, such as `loom`, or has a form too, such as
+`loom:export`. Without a name the format is detected.
 
 Why together: the public functions and `jupyter agent-nb convert` share one loop over a stream.
 
 Rules
-- Memory holds open blocks only, however long the stream.
+- `convert` holds only open blocks in memory, however long the stream. `decode` and `logs` return
+  all events.
 - `decode` returns stored events only: the deltas of a block are in its `chunks`.
 - `Losses` counts every part that could not be read or written; with `strict` it raises WireError.
 - A run translated into another format gets an end, even if its source broke off
@@ -99,7 +100,10 @@ def encode(
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The result of a conversion: numbers of events read and texts written, losses of both."""
+    """The result of a conversion: numbers of events read and texts written, losses of both.
+
+    `source`, `target`: names of the formats. `events`: without deltas. `texts`: lines or frames.
+    """
 
     source: str
     target: str
@@ -158,10 +162,10 @@ def convert_files(
     framing: Framing | None = None,
     output: Any = None,
 ) -> Report:
-    """Translate the file `source` into the file `target` (`-`: stdin, and `output` or stdout).
+    """Translate the file `source` into the file `target`; this is `jupyter agent-nb convert`.
 
-    This is `jupyter agent-nb convert`. Raises UsageError when a file cannot be opened, else as
-    `convert`.
+    `-` as `source` is stdin; as `target` it is `output` or, if that is None, stdout. Raises
+    UsageError when a file cannot be opened, and all that `convert` raises.
     """
     try:
         with _open_input(source) as reader, _open_output(target, output) as writer:

@@ -14,7 +14,10 @@ from ..wire import as_dict, dumps, loads
 
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:
-    """Return an id for a run without one: 12 hex digits, equal for equal first objects."""
+    """Return an id for a run without one: 12 hex digits, equal for equal arguments.
+
+    `first`: the first object of the run. `number`: of the run in its stream.
+    """
     return hashlib.sha256(f"{codec} {number} {dumps(first)}".encode()).hexdigest()[:12]
 
 
@@ -43,8 +46,8 @@ def parse_json(text: Any) -> Any:
 def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
 
-    A notebook's file sorts the keys of objects, so the text keeps their order. It is "" if they are
-    sorted already.
+    A notebook's file sorts the keys of objects, so the text keeps the order of the keys. The text
+    of an object is "" if its keys are sorted already.
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)

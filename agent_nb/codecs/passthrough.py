@@ -1,8 +1,9 @@
 """Keep the difference between a foreign object and ours, so that a run is written back unchanged.
 
 The difference is the note of an event, `extra[codec]`: unknown fields, an envelope, null for
-absent. Its form is `{"fields": {...}, "absent": [...]}`, both optional. "Drawn" is the line that we
-would write for the event.
+absent. A note is `{"fields": {...}, "absent": [...]}`, both optional: the fields of the original
+that we would not write so, and the names of fields that only we would write. "Drawn" is the line
+that we would write for the event.
 
 Why: events have fields only for what formats share, and an imported run must not lose the rest.
 

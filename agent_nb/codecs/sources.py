@@ -4,7 +4,7 @@ Why: `decode`, `convert` and `watch` take any source in one argument, and must a
 
 Rules
 - The functions that classify a source neither open nor read it; `is_live` looks up a file's type.
-- A source's name contains no folder, no password and no query.
+- The name of a source contains no folder of this machine, no password and no query.
 - Files and bytes may be gzipped.
 - `read_items` reads every source that needs no network and no event loop; `watch` reads the rest.
 """
@@ -22,7 +22,8 @@ from ..errors import UsageError
 from ..wire import read_unzipped
 
 CHUNK = 64 * 1024  # bytes
-#: `response`: an open HTTP response; `async`: an async iterator; "": not a source.
+#: `text`: text or bytes of the stream itself; `response`: an open HTTP response; `async`: an async
+#: iterator; `items`: another iterable; "": not a source.
 SourceKind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
 # beginnings by which a text is taken for the stream itself, not for a path
 _TEXT_STARTS = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
@@ -88,7 +89,10 @@ def _is_regular(source: Any) -> bool:
 
 
 def name_source(source: Any) -> str:
-    """Return a short name of a source: no folder, no password, no query."""
+    """Return a short name of a source: no folder of this machine, no password, no query.
+
+    The name is the address, the name of the file, or words such as "a stream".
+    """
     kind = classify_source(source)
     if kind == "url":
         parts = urlsplit(source)

@@ -67,7 +67,10 @@ class StreamDecoder:
         return out
 
     def _count_frame(self, item: Item) -> None:
-        """Count a frame's name and id as lost; a name that the object repeats is a detail."""
+        """Count a frame's name and id as lost.
+
+        An id, and a name that the object repeats, are details: losses without consequence.
+        """
         if item.event not in ("", "message"):
             is_named = item.event in (item.obj.get("type"), item.obj.get("kind"))
             self.losses.add("frame name", _FRAME_NAME, detail=is_named)
@@ -76,7 +79,10 @@ class StreamDecoder:
 
 
 def accept_object(obj: Any, losses: Losses) -> list[Item]:
-    """Return an object that a program passed, as an item; count values in it that are not JSON."""
+    """Return an object that a program passed, as one item; none if it is nested too deeply.
+
+    Both this and a value in it that is not JSON count as a loss.
+    """
     value, changed = nearest_json(obj)
     if changed and value is None:
         losses.add("malformed line", TOO_DEEP)

@@ -10,8 +10,8 @@ Rules
 - No character is lost, besides markup: the markers of closed blocks, and half a marker at a cut.
 - `feed` and `close` never raise, whatever the text.
 - Calls run only if an Execute follows them; otherwise the turn gives them an error result.
-- CallDelta parts of a text dialect are a preview: a Call of the same index confirms them, a Fault
-  revokes them. They may be ignored.
+- CallDelta parts of a text dialect preview a call: a Call of the same index confirms them, a Fault
+  revokes them. A reader of parts may ignore them.
 - An Execute without calls runs nothing (`<execute>[]</execute>`, `§EXECUTE` after a malformed
   call).
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.
@@ -29,7 +29,7 @@ from ..models import CallBlock, Message, OutputSchema, Part, ResultBlock, ToolSp
 class Parser(Protocol):
     """Reads the text of one model turn."""
 
-    stopped: bool
+    stopped: bool  # the turn is over: further text is ignored
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
@@ -38,8 +38,8 @@ class Parser(Protocol):
         """End the stream: flush held text and close open blocks.
 
         A block that lacks its closing marker is `incomplete`. `cut`: the model was stopped. Then an
-        unfinished call becomes an incomplete Call, not a Fault or text, and half a marker is
-        dropped (its first character alone is text).
+        unfinished call becomes an incomplete Call, not a Fault or text. Half a marker is dropped,
+        but the first character of a marker alone is text.
         """
 
 
@@ -53,7 +53,7 @@ class Dialect(Protocol):
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the system text that teaches protocol and tools ("" if the provider does it).
 
-        For a `small` model it is brief: that model learns from the example turns (`shots`).
+        For a `small` model the text is brief: such a model learns from example turns (`shots`).
         """
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
@@ -62,9 +62,10 @@ class Dialect(Protocol):
     def grammar(
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
-        """Return an llguidance grammar under which every call is valid, or "".
+        """Return a grammar under which every call is valid, or "" if the dialect has none.
 
-        For a `small` model it also keeps thoughts and answers short. `answered`: the run has
+        The grammar is for llguidance, a library that limits what a local model may write. For a
+        `small` model the grammar also keeps thoughts and answers short. `answered`: the run has
         results already.
         """
 

@@ -4,8 +4,8 @@ Why apart from the dialects: providers send fragments whatever the dialect is, a
 share `cut_calls`, which reads a block that was cut off.
 
 Rules
-- Fragments of arguments are joined by index; one with another call id at the same index begins a
-  new call.
+- Fragments of arguments are joined by index. A fragment with another call id at the same index
+  begins a new call.
 - Arguments that are not a JSON object make a Call with a `fault`.
 - A call that the stream cut off is `incomplete` and does not run.
 """
@@ -55,7 +55,7 @@ class CallAssembler:
 
     def __init__(self) -> None:
         self._calls: list[_PartialCall] = []
-        self._open: dict[int, _PartialCall] = {}  # the newest one of each index
+        self._open: dict[int, _PartialCall] = {}  # index -> its newest call
 
     def feed(self, delta: CallDelta) -> None:
         """Take one fragment."""
@@ -80,13 +80,14 @@ class CallAssembler:
 
 
 def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
-    """Return the calls in the JSON `text` of a cut block as incomplete ones, or a Fault.
+    """Return the calls in the JSON `text` of a cut block as incomplete Calls; without any, a Fault.
 
-    `scan` must be fresh. `raw`: the text with its marker. `position`: its offset in the turn.
+    `scan`: a new Scan, which reads `text` again. For the Fault, `raw` is the text with its marker,
+    `position` the offset of the block in the turn.
     """
     assembler, out = CallAssembler(), list[Part]()
     stop, pos = scan.run(text, 0, out)
-    while stop == "sigil":
+    while stop == "sigil":  # the caller has found no marker in `text`: skip the character
         stop, pos = scan.run(text, pos + 1, out)
     for part in out:
         if isinstance(part, CallDelta):

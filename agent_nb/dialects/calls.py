@@ -1,15 +1,17 @@
 """Tool calls as JSON text: follow the text across chunks, then read it strictly.
 
 Why two steps: `Scan` finds the end of a block, and shows arguments as they grow, before the JSON is
-complete. `read_call` and `read_batch` decide whether it is valid, once, on the whole text.
+complete. `read_call` and `read_batch` decide, once and on the whole text, whether that JSON is
+valid.
 
 Rules
 - A marker inside a JSON string is text.
 - `Scan` visits every character once and copies only names.
-- It yields arguments as CallDelta, a preview (see `base`). A call whose name follows its arguments
-  has no preview.
+- `Scan` yields arguments as CallDelta, a preview (see `base`). A call whose name follows its
+  arguments has no preview.
 - JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,
-  no nesting deeper than `MAX_DEPTH`. Of duplicate members the last counts.
+  no nesting deeper than `MAX_DEPTH` (the dialects check this with `within_depth`). Of duplicate
+  members the last counts.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Scan:
         self._index = index - 1
         self._yield_args = live
         self._in_string = False
-        # of the open string, if it may be a key or a name
+        # the pieces of the open string; None: that string can be neither a key nor a name
         self._string_pieces: list[str] | None = None
         self._key = ""
         self._expects_key = True
@@ -141,6 +143,7 @@ class Scan:
         self.deepest = max(self.deepest, self.depth)
 
     def _close_bracket(self, text: str, pos: int, out: list[Part]) -> bool:
+        """Close the bracket at `pos`; return whether it was the outermost one."""
         self.depth = max(self.depth - 1, 0)
         if self._in_args and self.depth == self._level + 1:
             self._emit(text, pos + 1, out)

@@ -1,12 +1,12 @@
 """Make example turns ("shots") for small models from the tools of an agent.
 
-Why: a model of a hundred million parameters copies the turns before its own, so these must show it
-the agent's tools with plausible arguments.
+Why: a model of a hundred million parameters copies the turns before its own. So example turns show
+the model the agent's tools with plausible arguments.
 
 Rules
 - A question that needs no tool comes first, then one for each of the first `MOST_TOOLS` tools.
-- The value of an argument is the first of: one that the schema itself has, one for its name
-  (`PLAUSIBLE`) if the type fits, one of its type.
+- The value of an argument is the first of these: a value that the schema itself has, the value for
+  the argument's name in `PLAUSIBLE` if its type fits, a constant of the argument's type.
 - A call has the required arguments; if there are none, the first optional one.
 """
 
@@ -52,7 +52,8 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 class Example(msgspec.Struct, frozen=True):
     """A question, and the turns up to its answer; without `call` it is answered at once.
 
-    `thought` comes before the call, `conclusion` between its result and the answer.
+    `thought` comes before the call or, without `call`, before the answer. `conclusion` comes
+    between the result of the call and the answer.
     """
 
     question: str
@@ -164,7 +165,7 @@ def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, 
 
 def _make_array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
     items = schema.get("items")
-    # "names" is an array of a "name"
+    # an item of "names" gets the value of a parameter "name"
     item = example_value(
         items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1
     )

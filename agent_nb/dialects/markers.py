@@ -2,7 +2,7 @@
 
 Why shared: every dialect must hold back the same text, close blocks at the same points and end a
 cut stream in the same way. Thought tags (`<think>`) are read here too, because they count only
-outside the blocks of the dialect, and only its parser knows these.
+outside the blocks of the dialect, and only the dialect's parser knows where a block is open.
 
 Rules
 - A parser is a set of modes: methods that consume what they can of the buffer (`_buf` from `_pos`)
@@ -80,8 +80,9 @@ class MarkerParser:
     """Reads text with thought tags; dialects add their markers.
 
     `pattern`: a regular expression whose named groups are the markers; `markers`: their texts (see
-    `scanner.Markers`). `last`: the pattern once no more text comes. A subclass adds to `_handlers`,
-    by the name of the group, a method that moves `_pos` past the marker.
+    `scanner.Markers`). `last`: the pattern for the end of the stream, if it differs. `fold`: the
+    letter case of markers is ignored. A subclass adds to `_handlers`, by the name of the group, a
+    method that moves `_pos` past the marker.
     """
 
     def __init__(
@@ -106,13 +107,13 @@ class MarkerParser:
         self._buf_offset = 0  # offset of the buffer in the turn
         self._final = self._cut = False
         self._part_type: type[Text] | type[Thought] = Text
-        self._block_open = False  # a part of this type was emitted, and its Close is due
+        self._block_open = False  # a part of `_part_type` was emitted, and its Close is due
         # the type of the part that `feed` makes of text without a sigil (None: modes must run)
         self._pass_as: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""  # the closing tag of the thought
-        self._attributes: dict[str, Any] | None = None
+        self._attributes: dict[str, Any] | None = None  # of the open tag, for the next Thought
         self._tag: TagReader | None = None
         # kept text, of a block that is read as a whole at its end: the pieces that have left the
         # buffer (None: no such block is open), their length, and where the rest begins in it
@@ -183,7 +184,7 @@ class MarkerParser:
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._pieces:  # the pieces return to the front of the buffer, which begins earlier then
+        if self._pieces:  # put the pieces back before the buffer, which then begins earlier
             self._buf_offset += self._kept_from - self._kept_size
             self._buf = "".join(self._pieces) + self._buf[self._kept_from :]
             self._pieces, self._kept_size, self._kept_from = [], 0, 0

@@ -30,7 +30,7 @@ class NativeParser:
         return (Text(text),) if text else ()
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
-        """Close the text."""
+        """Return a Close if any text came."""
         return (Close(),) if self._open else ()
 
 
@@ -51,7 +51,7 @@ class Native:
     def grammar(
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
-        """Return no grammar."""
+        """Return "": this dialect has no grammar."""
         return ""
 
     def parser(self) -> Parser:

@@ -1,11 +1,11 @@
 """Unroll a recursive schema to a bounded depth.
 
-Why: a small model that writes JSON of a recursive type may nest it without end.
+Why: a small model that writes JSON of a recursive type may never stop nesting.
 
 Rules
 - A definition that contains itself is copied once for each of `LEVELS`.
 - Below the last level, a recursive list is empty, and optional recursive members and options are
-  left out. Where this is impossible, the whole schema stays unchanged.
+  left out. If such a part can be neither empty nor left out, the whole schema stays unchanged.
 - Every document of the bounded schema is valid under the original.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 
 from ..models import recursive_names
 
-LEVELS = 2
-MOST_ITEMS = 2  # items of a list of the recursive type
+LEVELS = 2  # how many copies of a recursive definition lie one inside the other
+MOST_ITEMS = 2  # the most items of a list whose items are recursive
 
 
 def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,6 +40,7 @@ class _Unrolled:
         self._names = names
         self._definitions = definitions
         self._copies: dict[str, Any] = {}
+        # the deepest first: `_bound` refers to a copy only if that copy exists already
         for level in reversed(range(LEVELS)):
             for name in sorted(names):
                 copy = self._bound(definitions[name], level + 1)

@@ -3,9 +3,10 @@
 Why: arguments and results may contain a dialect's markers, by chance or on purpose.
 
 Rules
-- JSON is strict and on one line. `</` is written `<\\/`, an opening marker and § as `\\u…`: so text
-  of a tool can neither close a block nor look like a marker.
-- Lone surrogates stay escaped, so that the text can be encoded as UTF-8.
+- JSON is strict and on one line. `</` is written `<\\/`; each § and the first character of an
+  opening marker are written `\\u…`. So text of a tool can neither close a block nor look like a
+  marker.
+- Lone surrogates are written as escapes, so that the text can be encoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from ..models import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DEPTH = 4  # references that are followed, and levels of a type that are named
+_DEPTH = 4  # the most references followed in a row, and levels of a nested type that are named
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as one line of JSON without markers; other values become null or text."""
+    """Return `value` as one line of JSON without markers.
+
+    NaN and infinity become null, an object that JSON lacks becomes its `str`.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:  # NaN or infinity, which JSON lacks: they become null

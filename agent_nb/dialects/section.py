@@ -4,9 +4,10 @@ Why two files: this one teaches and writes the dialect; `section_reader` reads w
 it.
 
 Rules
-- A result is one `[SYSTEM: {…}]` line of JSON without line break, § or another `[SYSTEM:`, so it
-  cannot forge another result.
-- A marker inside a thought or an answer is written with a backslash after its §.
+- A result is one `[SYSTEM: {…}]` line of JSON without line break, § or another `[SYSTEM:`, so the
+  text of a tool cannot forge another result.
+- A marker inside a thought or an answer is written with a backslash after its §, a `[SYSTEM:` with
+  a backslash after its bracket.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Why apart from `section`: most of this file is about turns that are malformed, forged or cut.
 
 Rules
-- Markers count in any letter case and position, even inside a word; `§EXECUTE` and `§END` must end
-  there (`§executed` is text). White space after a colon or a call belongs to the marker.
+- Markers count in any letter case and position, even inside a word. But no letter, digit or `_` may
+  follow `§EXECUTE` and `§END` (`§executed` is text). White space after a colon or a call belongs to
+  the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - A § in the strings of a call is text. The call is complete when its object closes.
 - If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and the fault of the
@@ -12,7 +13,7 @@ Rules
   call.
 - `§EXECUTE` and `§END` stop the turn.
 - Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
-  its bracket becomes the Fault `forged_results`.
+  its closing bracket, or up to the next marker, becomes the Fault `forged_results`.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class SectionParser(MarkerParser):
         self._emit(self._take_kept(pos, self._read_text))
 
     def _note_fault(self, pos: int) -> None:
-        """Parse the kept text up to `pos`, only for the error that it raises, and note that."""
+        """Parse the kept text up to `pos` only to note the error that this raises."""
         if self._fault:
             return
         text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
@@ -199,7 +200,7 @@ class SectionParser(MarkerParser):
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
         markers = self._final_markers if self._final else self._markers
-        # the line began `_kept_size` characters before `_kept_from`; it has at most SHOWN
+        # the line began `_kept_size` characters before `_kept_from`, and ends after SHOWN at most
         last = self._kept_from - self._kept_size + SHOWN
         while match := _find_bracket(buf, pos, last):
             pos = match.end()

@@ -4,7 +4,8 @@ Why: an attribute value may hold `>` and may be cut anywhere, and text that only
 must be released at once.
 
 Rules
-- Attributes have values, in either quotes or bare; a name without `=` makes the text prose.
+- An attribute has a value: in double quotes, in single quotes or bare. If a name lacks its `=`, the
+  whole tag is text.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
 - A tag longer than `LIMIT` characters is text.
 - Reading takes linear time: no text is matched twice; an open value is only searched for its end.
@@ -15,18 +16,20 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import unescape
 
-LIMIT = 8192
+LIMIT = 8192  # characters of a tag
 _NAME = r"[A-Za-z_][\w.:-]{0,63}"
 _BARE = r"[^\s\"'<>=`/]"
 _ATTRIBUTE = re.compile(
     rf"\s{{1,99}}({_NAME})\s{{0,99}}=\s{{0,99}}(?:\"([^\"]*)\"|'([^']*)'|({_BARE}{{1,99}})(?=[\s/>]))"
 ).match
 _END = re.compile(r"\s{0,99}(/?)>").match
+# an attribute, or the end of the tag, of which only a beginning has come
 _UNFINISHED = re.compile(
     rf"\s{{0,99}}(?:{_NAME}(?:\s{{0,99}}(?:=\s{{0,99}}(?:([\"'])[^\"']*|{_BARE}{{0,99}})?)?)?)?/?\Z"
 ).match
+# an attribute whose closing quote has not come
 _OPEN_VALUE = re.compile(rf"\s{{1,99}}{_NAME}\s{{0,99}}=\s{{0,99}}(?:\"[^\"]*\Z|'[^']*\Z)").match
-_QUOTES = {"&quot;": '"', "&apos;": "'"}
+_QUOTES = {"&quot;": '"', "&apos;": "'"}  # the XML entities that `unescape` does not know
 
 
 class TagReader:

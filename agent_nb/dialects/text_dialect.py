@@ -1,6 +1,6 @@
 """The base of the dialects `xml` and `section`: instructions, example turns and grammars.
 
-Why: both are one protocol with different markers, so what they teach is written once.
+Why: both dialects are one protocol with different markers, so their texts are written once.
 
 `tests/dialects/snapshots` has the complete texts that models receive.
 """
@@ -38,8 +38,8 @@ class TextDialect(Dialect):
     """A dialect whose turns are text with markers; the texts below fill the instructions."""
 
     native = False
-    markers: str  # a turn with calls and a turn with the answer
-    # without tools: completes "a program that knows", a phrase that leads in and a sample turn
+    markers: str  # a sample turn with calls and, if the answer has markers, one with the answer
+    # without tools, the end of "… a program that knows": an introduction and a sample turn
     plain_markers: str
     rules: str  # how calls are written, and results read
     answer: str  # how the answer is written
@@ -94,5 +94,5 @@ class TextDialect(Dialect):
     def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
         """Return the grammar of a turn.
 
-        `shared_rules`: its rules for what both dialects write alike (`grammar.shared_rules`).
+        `shared_rules`: the rules of the grammar that both dialects share (`grammar.shared_rules`).
         """

@@ -5,8 +5,8 @@ Why a wrapper: reasoning models write their thoughts into the text, whatever the
 Rules
 - The usual tags count only at the start of a turn, where a reasoning model writes them; later they
   are part of the answer. Tags that the user named count anywhere outside code fences.
-- A tag may have attributes, or end in `/>`: `thought`, else `content`, is then the text. Others are
-  kept on the thought; `confidence` is a number.
+- A tag may have attributes and may end in `/>`. The attribute `thought`, else `content`, is then a
+  thought of its own. Other attributes are kept on the thought; a numeric `confidence` is a float.
 - In a thought only its closing tag counts: no call runs from inside it.
 - A dialect that is `Taggable` reads the tags itself, never inside its blocks and strings. For other
   dialects the text is filtered first.
@@ -83,9 +83,10 @@ class Thinking:
         self._tags = tags
 
     def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
-        """Return `inner` as it reads the text of a provider. Raises UsageError as `thinking` does.
+        """Return `inner` with this filter, for the text of a provider.
 
-        The usual tags count at the start of a turn, those that the user named anywhere.
+        The usual tags count at the start of a turn, those that the user `named` anywhere. A method
+        only because the agent loads this file's `dialect`. Raises UsageError as `thinking` does.
         """
         return thinking(inner, ThoughtTags(leading=TAGS, anywhere=tuple(named)))
 
@@ -140,9 +141,10 @@ class Thinking:
 
 
 def thinking(wrapped: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:
-    """Return `wrapped` with a filter for `tags` around it; a filter gets them beside its own.
+    """Return `wrapped` with a filter for `tags` around it; without tags, `wrapped` itself.
 
-    Raises UsageError if a tag is not a name of letters, digits, `_`, `.` and `-`.
+    If `wrapped` is a filter, the result has its tags and `tags`. Raises UsageError if a tag is not
+    a name of letters, digits, `_`, `.` and `-`.
     """
     for tag in (*tags.leading, *tags.anywhere):
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):

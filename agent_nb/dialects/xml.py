@@ -8,7 +8,7 @@ Rules
 - Results are a user message with one JSON entry per call, in call order (seed 000, "Storage →
   Messages").
 - Text written into a block can neither close it nor open another (see `render`). Answers are
-  written unchanged.
+  written unchanged, but for lone surrogates, which UTF-8 cannot hold.
 """
 
 from __future__ import annotations

@@ -21,15 +21,16 @@ time      UTC, from epoch seconds
 duration  from seconds
 object    the value itself
 """
-Getter = str | Callable[[Any], Any]
-Table = Literal["events", "calls", "turns", "runs"]
+Getter = str | Callable[[Any], Any]  # the name of an attribute, or a function of the row
+Table = Literal["events", "calls", "turns", "runs"]  # what each row is made of
 
 
 class Column(msgspec.Struct, frozen=True):
     """One column.
 
-    `of` maps a row type to an attribute name or a function of the row. `derived`: no row holds the
-    value; the frame computes it from other columns. `doc` describes the column to users.
+    `of` maps a row type to an attribute name or a function of the row; `Event` stands for every
+    type of event. `derived`: the frame computes the value, and `of` is empty. `doc` describes the
+    column to users.
     """
 
     name: str

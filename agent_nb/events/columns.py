@@ -11,7 +11,8 @@
 Why apart from `frame`: the command line prints tables from these lists without pandas.
 
 Rules
-- A frame holds rows of one table; a row whose type a column does not name has no value there.
+- A frame holds rows of one table. In a row whose type the column does not name, the value is
+  missing.
 - Counts of tokens mean the same for every provider (`usage`).
 - The short lists (EVENTS, CALLS, TURNS, RUNS) hold only what every library accepts: no timedeltas,
   no nested values, no local times.
@@ -131,7 +132,7 @@ _RUNS = _table(
 
 
 def _short(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns up to the run's id."""
+    """Return the short list of a table: its columns up to the run's id."""
     return columns[: [c.name for c in columns].index("run") + 1]
 
 

@@ -6,11 +6,11 @@ if each call has a result and each run an end.
 Rules
 - `seq` counts from 1 in each run; an event that has a number keeps it. Deltas have none.
 - A run of our own (`complete_log`) ends as interrupted.
-- A run of another format (`Settler`) ends as its last events suggest: first an error or interrupt,
-  then a question without an answer (`awaiting`).
-- Without such a reason it is interrupted. It is `ok` only if its format may lack an end marker, its
-  answer is complete, and no call or node is open.
-- In such a format, numbered events come from a log of ours: without an `end`, it was interrupted.
+- A run of another format (`Settler`) ends as its last events suggest. An error or interrupt counts
+  first, then a question without an answer (`awaiting`).
+- Without such a reason the run is interrupted. It is `ok` only if its format may lack an end
+  marker, its answer is complete, no call or node is open, and its events have no `seq`. Events with
+  a `seq` come from a log of ours: if that log lacks an `end`, the run was interrupted.
 - A `Settler` marks what it adds as derived; exporting to the same format leaves it out.
 """
 
@@ -133,8 +133,8 @@ class Settler:
     def close(self, why: Error | Interrupt | None = None, *, broken: bool = False) -> list[Event]:
         """Return the events that end every open run.
 
-        `why` precedes the end of each interrupted run, unless an interrupt came last. `broken`: all
-        open runs count as interrupted.
+        `why` precedes the end of each interrupted run, unless the run's last event is an interrupt.
+        `broken`: all open runs count as interrupted, and `why` always precedes the end.
         """
         runs, self._open = self._open, {}
         return [event for run in runs.values() for event in self._end(run, why, broken=broken)]
@@ -188,7 +188,7 @@ class _Run:
         self.stopped: EndStatus | None = None  # the end that the newest events suggest
         self.calls: dict[str, Call] = {}
         self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
-        self._nodes: set[str] = set()  # spans of the open ones
+        self._nodes: set[str] = set()  # spans of the open nodes
         self._numbered = False  # its events have a `seq`: it is a log of ours
 
     @property
@@ -203,6 +203,7 @@ class _Run:
             return
         self.last = event
         self._numbered = self._numbered or event.seq > 0
+        # an error or interrupt after which the run goes on did not end the run
         speaks = isinstance(event, Call | Respond | Result | Think)
         self.stopped = None if speaks else _end_status(event) or self.stopped
         self._add_question(event)

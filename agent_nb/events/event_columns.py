@@ -33,13 +33,13 @@ def _column(name: str, kind: Kind, doc: str, of: str | Mapping[type, Getter] = "
 
 
 def _usage(field: str) -> dict[type, Getter]:
-    """Return a getter of one field of a turn's usage: tokens, cost or time."""
+    """Return, by row type, the getter of one field of a turn's usage: tokens, cost or time."""
     return {e.Metric: lambda event: getattr(event.step, field)}
 
 
 _BLOCKS = (e.Think, e.Call, e.Respond)  # what the model writes
-_ABOUT_CALLS = (e.Call, e.Approval, e.Started, e.Progress, e.Result)
-_NAMED = (e.Call, e.Started, e.Result, e.Node, e.Extension)
+_ABOUT_CALLS = (e.Call, e.Approval, e.Started, e.Progress, e.Result)  # always have a `call_id`
+_NAMED = (e.Call, e.Started, e.Result, e.Node, e.Extension)  # have a `name`
 _DURATION: dict[type, Getter] = {e.Result: "duration", **_usage("duration")}
 # where a run was recorded; every table has these columns
 PLACES = (

@@ -39,7 +39,7 @@ TEXT = _text_dtype()  # the dtype of text columns
 def text_array(values: Any) -> Any:
     """Return an object array of texts and missing values as an array of dtype TEXT.
 
-    `values` may be changed.
+    `values` may be changed in place.
     """
     if TEXT is object:  # this dtype keeps None, so replace it
         values[pd.isna(values)] = float("nan")
@@ -51,7 +51,7 @@ def text_array(values: Any) -> Any:
         )
 
 
-# the kind of a column by its name; a frame may have other columns by now
+# name of a column -> its kind; a user may have added other columns to a frame
 KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
 CELL = 32_767  # characters that a spreadsheet cell holds
 CUT = "…"  # ends a text that a cell cannot hold
@@ -60,7 +60,8 @@ FORMULA = ("=", "{=")  # the starts of a text that spreadsheet writers take for 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 SHOWN = "agent-nb-frame"  # the CSS class of the tables in a notebook
 NOWRAP = f".{SHOWN} td, .{SHOWN} th {{ white-space: nowrap; }}"
-# the class of the table; the number of a column in the body, and in the header with its index
+# {0}: the class of the table; {1}: the number of a column in the body; {2}: its number in the
+# header, where the index counts too
 LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: left; }}"
 
 
@@ -123,6 +124,7 @@ class EventFrame(pd.DataFrame):
             for name in ("max_rows", "min_rows", "max_columns", "show_dimensions")
         }
         complete = not option["max_rows"] or len(self) <= option["max_rows"]
+        # if pandas leaves columns out (`max_columns`), the positions would be wrong
         texts = (
             self._text_positions()
             if len(self.columns) <= (option["max_columns"] or len(self.columns))
@@ -194,7 +196,7 @@ def _encode(value: Any) -> str:
 
 
 def _is_whole(name: Any, values: Any) -> bool:
-    """Return whether a column of kind `int` holds whole numbers only (a mean need not)."""
+    """Return whether a column of kind `int` holds whole numbers only (means may have fractions)."""
     return bool(
         KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
     )

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-FIELDS = "fields"  # of the setting `output` in `run_start`
+FIELDS = "fields"  # the key of the list of names, in the setting `output` of `run_start`
 MOST = 2_000  # names of one schema; more are ignored
-_DEEPEST = 60  # levels of a schema or value; a stranger's may nest without end
+_DEEPEST = 60  # levels of a schema or value that are read: a stranger's may nest without end
 
 
 def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ Why: rows are grouped by type once, and each column reads one attribute of all o
 several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN, in times NaT, in nested values None. It is never an empty text, nor NA,
-  which some libraries refuse.
+- A missing value is NaN, in times NaT, in nested values None, in a `bool` False. It is never an
+  empty text, nor NA, which some libraries refuse.
 - An empty log has the same columns and types as a full one.
 - Nested values stay objects; `event_frame` decides how they are written.
 - No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.
@@ -64,7 +64,11 @@ def to_frame(
 
 
 class _Builder:
-    """Makes the columns of one frame from its rows, grouped by type; `codes` indexes `types`."""
+    """Makes the columns of one frame from its rows, grouped by type.
+
+    `types`: the distinct types of the rows. `codes`: for each row, the index of its type in
+    `types`.
+    """
 
     def __init__(self, rows: Sequence[Any], places: Places) -> None:
         self.rows = rows if isinstance(rows, list) else list(rows)
@@ -85,7 +89,7 @@ class _Builder:
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
         """Return (positions, values) of a column for each row type; `ALL` means every row."""
-        if Event in column.of:
+        if Event in column.of:  # a getter for Event applies to every row
             return [(ALL, _values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:
             return [(ALL, _values(column.of[self.types[0]], self.rows))]

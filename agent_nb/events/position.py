@@ -3,8 +3,8 @@
 Why: a reader that lost its connection names the last id it received, and misses nothing.
 
 Rules
-- A stored event's id is its `seq`. The n-th delta after it has the id `seq.epoch.n`, with the
-  server's epoch.
+- The id of a stored event (any but a delta) is its `seq`. The n-th delta after it has the id
+  `seq.epoch.n`. Each start of a server has its own epoch, so that no id is used twice.
 - Of several frames for one event, each but the last has the event's id and `.part`: the number of
   its frames that are still to come.
 """

@@ -57,7 +57,8 @@ class CallRow:
     """One tool call: its arguments, decision and result.
 
     `seconds` counts from `began`, the time of the run's first event. `waited` (before it ran) and
-    `duration` are seconds, `progress` is a count, `by` is who or what decided.
+    `duration` are seconds, `progress` is a count, `by` is who or what decided. `status` is "" until
+    the result comes, `decision` and `by` are "" without a decision.
     """
 
     def __init__(self, call: e.Call, source: Place, began: float, model: str = "") -> None:

@@ -1,14 +1,14 @@
 """Which text blocks form one text, and which text is the answer.
 
-Why: cards, exports, frames, codecs, sub-agents and the next request must agree on it.
+Why: cards, exports, frames, codecs, sub-agents and the next request must find the same texts.
 
 Rules
 - The text blocks of a turn form one text, joined as they are. A thought does not separate them.
 - Texts are separated by the events of `separates_texts`, and by another message of a foreign
   protocol.
 - A typed answer is a separate text, and the answer of its turn.
-- A foreign protocol's whole reply replaces the text that it repeats. A reply that is only the rest
-  continues that text.
+- A foreign protocol's whole reply replaces the text that it repeats. A reply that holds only the
+  rest of a text continues that text.
 - The answer is the reply in the run's end if it has one, else the text of the last turn that
   answered, with a blank line between its texts.
 - Text of sub-agents is not part of the answer.
@@ -52,8 +52,8 @@ class Texts:
         self._turn = -1
         self._separated = True  # the next block begins another text
         self._complete = False  # the protocol closed the last text
-        self._message = ""
-        self._begun: set[str] = set()  # blocks with deltas
+        self._message = ""  # the newest message id, if the protocol has messages
+        self._begun: set[str] = set()  # blocks with deltas, until their event comes
 
     @property
     def over(self) -> bool:
@@ -138,7 +138,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The answer so far, with surrounding white space; "" without an answer."""
+        """The answer so far, "" if none; only a single text keeps its surrounding white space."""
         return self._reply or self._turn_text() or self._before
 
     def _turn_text(self) -> str:

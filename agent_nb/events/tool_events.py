@@ -24,7 +24,7 @@ from .types import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")  # values of `subtype`
 STREAMS = ("stdout", "stderr")  # values of `stream`
-LARGEST = 1e15  # of a number that counts something; a record may hold any
+LARGEST = 1e15  # a larger count or percentage is ignored: a record may hold any number
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -78,7 +78,10 @@ def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return status and content of a Result from a result event of seed 003."""
+    """Return status and content of a Result from a result event of seed 003.
+
+    Also reads a `tool_error` with its `error`, which the codec `agent_event` knows.
+    """
     failed = event.get("isError") is True or event.get("type") == "tool_error"
     return {
         "status": "error" if failed else "ok",

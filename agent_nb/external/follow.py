@@ -9,8 +9,8 @@ Why: connections break anywhere, a new one repeats earlier events, and proxies d
 late. But a log accepts event 8 only after 7, and never twice.
 
 Rules
-- A stored event's `seq` decides: the next one is passed on, an older one is dropped, a later one
-  waits for those before it.
+- The `seq` of a stored event (any but a delta) decides: the next event is passed on, an older one
+  is dropped, a later one waits for the events before it.
 - While events wait, `torn` is true: after a moment the caller reconnects from `last_id`, and the
   server sends the missing events again.
 - A delta has no `seq`; its frame id decides (see `events.position`). Only the delta that follows

@@ -1,7 +1,7 @@
 """Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
 
-Why: a long run of another system should survive a break of its connection, though servers differ in
-how, and from where, they resume.
+Why: a long run of another system should survive a break of its connection. Servers differ in how
+they resume a stream, and from which event.
 
 Rules
 - Of server-sent events with ids, only whole frames are passed on, up to the newest id: a server
@@ -63,7 +63,10 @@ class Frames:
         self._repeats: _Repeats | None = None  # set while a new connection may repeat frames
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return the whole frames up to the newest with an id; before the first id, all of them."""
+        """Return the whole frames up to the newest with an id; before the first id, all of them.
+
+        Raises WireError if a frame is larger than `SSEDecoder.FRAME_LIMIT`.
+        """
         # the longest end of a frame has 4 bytes, of which 3 may be in the buffer already
         searched = max(len(self._buffer) - 3, 0)
         self._buffer += chunk

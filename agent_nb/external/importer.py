@@ -83,12 +83,12 @@ class Imported:
     def feed(self, item: Any) -> list[Event]:
         """Return the events that an item completes, as logged, deltas included if live.
 
-        Raises UsageError.
+        Raises UsageError if the type of the item or the format of the stream is unknown.
         """
         return [*self._log_all(self._stream.feed(item)), *self.tick()]
 
     def tick(self) -> list[Event]:
-        """Return the events that were held back long enough; call it often in a live stream."""
+        """Return the events that the codec held back long enough; call this often if live."""
         return self._log_all(self._stream.tick(self._clock())) if self._live else []
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
@@ -198,6 +198,7 @@ class _Run:
         return [self._append(msgspec.structs.replace(imported, text=text, name=name))]
 
     def _append(self, event: Event) -> Event:
+        """Log an event at its own time, but never before the event before it (see the rules)."""
         self._timed = self._timed or event.ts > 0
         now = self._clock() if self._clock is not None and not self._timed else 0.0
         self._at = max(self._at, event.ts or now)

@@ -28,7 +28,10 @@ from .follow import Follower
 
 
 class RemoteRun:
-    """The connections to one remote run; `on_state` as in `attached_run.Attached`."""
+    """The connections to one remote run; `connections` counts those that the server answered.
+
+    `on_state` is called with each new state: `connecting`, `following` or `waiting`.
+    """
 
     def __init__(self, backoff: Backoff, on_state: Callable[[str], Any]) -> None:
         self.connections = 0
@@ -76,6 +79,7 @@ class RemoteRun:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self._follower.last_id:
             headers["Last-Event-ID"] = self._follower.last_id
+        # unasked, the server leaves internal events out, and Follower would wait for their numbers
         request = client.build_request("GET", url, params={"internal": "1"}, headers=headers)
         async with aclosing(await open_response(client, request, self._backoff.idle)) as response:
             self.connections += 1

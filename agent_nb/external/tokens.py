@@ -93,7 +93,8 @@ def list_servers(where: Path | None = None) -> list[Note]:
 def read_token(path: Path) -> str:
     """Return the token in a file; if the file is missing, create it with a new token.
 
-    Only the user can read a file created here. Raises UsageError.
+    The file is one that the user named, not a note. Only the user can read a file created here.
+    Raises UsageError if the file can be neither read nor created.
     """
     try:
         return path.read_text(encoding="utf-8").strip()

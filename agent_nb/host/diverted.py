@@ -1,7 +1,8 @@
 """Environment variables that point libraries elsewhere for a while, and what they held before.
 
-Why: a tape sets `OPENAI_BASE_URL` for the libraries of a notebook. Our own models still reach the
-server that the user named, or each of their requests would be recorded twice.
+Why: a tape, which records the model calls of other libraries, sets `OPENAI_BASE_URL` for them. Our
+own models must still reach the server that the user named: otherwise each of their requests would
+be recorded twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read the `.env` of a folder, in which the keys of providers often stand.
 
-Why: users expect the keys of a project to be found there, as other tools do.
+Why: other tools find the keys of a project in this file, and users expect the same here.
 
 Rules
 - A file that is unreadable or larger than 1 MB is ignored.
@@ -18,7 +18,11 @@ _LARGEST = 1 << 20  # bytes
 
 
 def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]]:
-    """Return the `.env` of a folder (None: the current one), None if it has none; its variables."""
+    """Return the path and the variables of the `.env` in `folder` or the nearest folder above.
+
+    `folder` None: the current one. The path is None if no `.env` is found; the variables are {} if
+    the file is ignored.
+    """
     path = find_nearest(NAME, folder)
     try:
         if path is None or path.stat().st_size > _LARGEST:

@@ -1,10 +1,12 @@
-"""Where this package's own imports are looked up: never in the user's project (why: `imports`).
+"""Where this package's own imports are looked up: never in the user's project.
+
+Why: a file beside a stranger's notebook must not run in place of a library (see `imports`).
 
 Rules
 - Installed places come first: the standard library, site-packages, and the folders that their .pth
   files name. The other absolute entries of `sys.path` follow.
-- A project is the working folder and all below it (unless that is the user's home), the folders
-  above it, and the repository around it.
+- A project is the working folder and all below it, the folders above it, and the repository around
+  it. If the working folder is the user's home, what lies below it does not count.
 - Relative entries of `sys.path` belong to the project.
 """
 
@@ -40,7 +42,7 @@ class Places:
             if any(not _within(e, self._sites) for e in absolute)
             else set()
         )
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], bool] = {}  # earlier answers of `strange`
         above = {  # the folders above a project, unless they are installed
             e
             for e in absolute

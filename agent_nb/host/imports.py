@@ -4,8 +4,8 @@ Why: a kernel has the notebook's folder on `sys.path`, before the installed pack
 beside a stranger's notebook would run, unseen, when this package imports keyring.
 
 Rules
-- An import belongs to the first frame up the call stack that is ours (`agent_nb`) or the user's:
-  `__main__`, a module of the project, a tool that we call (`mark_foreign`).
+- An import belongs to the first frame up the call stack that is ours (`agent_nb`) or the user's.
+  The user's are `__main__`, modules of the project, and tools that we call (`mark_foreign`).
 - The user's imports are not touched. Ours are looked up in `import_places`.
 - A module that the user has imported from the project is not the library of that name:
   `import_library` and `find_library` treat it as absent, `verify` reports it.
@@ -78,6 +78,7 @@ class Guard:
         """
         if (
             name.startswith(f"{OURS}.")
+            # a submodule of an ordinary package is found in the folder of that package
             or (path is not None and not _is_part(name))
             or not self._is_ours(sys._getframe(1))  # noqa: SLF001
         ):
@@ -251,7 +252,7 @@ def without_project() -> Iterator[None]:
 
 
 def _is_part(name: str) -> bool:
-    """Return whether the parent package of `name` is a namespace package, with parts anywhere."""
+    """Return whether the parent of `name` is a namespace package, whose parts may lie anywhere."""
     parent = sys.modules.get(name.rpartition(".")[0])
     return parent is not None and getattr(parent, "__file__", None) is None
 

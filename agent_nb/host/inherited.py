@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """A context variable whose value is None until it is set, in a thread its starter's value."""
+    """A context variable. Until it is set, its value is None; in a thread, the starter's value."""
 
     def __init__(self, name: str) -> None:
         self._variable: ContextVar[T | None] = ContextVar(name, default=None)
@@ -46,7 +46,8 @@ class Inherited(Generic[T]):
     def reach_threads(self) -> Callable[[], None]:
         """Give threads that start from now on the value of their starter.
 
-        Return a function that ends it; calling it again changes nothing. Several may be open.
+        Return a function that ends this; calling that function again changes nothing. Several calls
+        of `reach_threads` may be open at once.
         """
         hold = object()
         with _lock:

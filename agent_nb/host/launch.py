@@ -40,7 +40,7 @@ class Launch:
     STRICT = "AGENT_NB_STRICT"
     RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
     REPLAY = "replay"
-    TAPE = "AGENT_NB_TAPE"  # the tape is on from the first cell
+    TAPE = "AGENT_NB_TAPE"  # the tape (it records other libraries' calls) is on from the first cell
     NOTEBOOK = "AGENT_NB_NOTEBOOK"  # the notebook file, for kernels that cannot know it
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:

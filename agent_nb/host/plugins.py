@@ -1,6 +1,7 @@
 """Find a plug-in by room and name: a file or package of the room, or an entry point.
 
 Why: a new provider, dialect, codec, tool or card is one file or package, with no registry to edit.
+A room is a sub-package of agent_nb, such as `models` or `view.cards`.
 
 Rules
 - A plug-in has the name of its file with `-` for `_`. The module offers it under the room's
@@ -46,7 +47,7 @@ _MEMBERS = {  # room -> the members that its plug-in objects must have
     ),
     "codecs": ("name", "forms", "sniff", "decoder", "encoder"),
 }
-_WORDS = 300  # characters of a plug-in's error message
+_WORDS = 300  # characters that a PluginError quotes of a plug-in's error
 
 
 @cache
@@ -110,7 +111,10 @@ def blame_plugin(room: str, name: str) -> Iterator[None]:
 
 
 def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
-    """Yield the messages of the installed plug-ins of a room that fail to load, or in `use`."""
+    """Yield a message for each installed plug-in of a room that fails.
+
+    `use` is called with the plug-in's name; without `use`, the plug-in is only loaded.
+    """
     for entry in _list_entries(room):
         try:
             use(entry.name) if use is not None else load_plugin(room, entry.name)

@@ -69,7 +69,7 @@ class Anthropic(Remote):
         spent = Usage()  # of the requests so far
         first_call = 0  # index of the first call of the next request
         for number in range(CONTINUES + 1):
-            decoders: list[AnthropicDecoder] = []
+            decoders: list[AnthropicDecoder] = []  # `_ask` adds its decoder: it yields only parts
             # each request numbers its blocks from 0: a prefix keeps their ids apart in one answer
             prefix = f"{number}." if number else ""
             async with aclosing(

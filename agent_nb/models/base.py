@@ -13,15 +13,16 @@ Rules
 Optional members of a model; "else" says what a run does if the member is missing:
 - `start()`: the model for one run; else the model itself.
 - `named()`, awaited: the full name, for which the server may have to be asked; else `name`.
-- `identity`: a name that changes with the model, as a script does; else `name`.
+- `identity`: a name that changes when the model changes, such as an edited script; else `name`.
 - `vision`: whether it sees pictures; else they are sent until a ModelError says `no_images`.
 - `takes_output(output)`: whether an answer's schema may be sent; else a tool takes the answer.
 - `takes_tools`: whether a cell offers the model tools that the user did not choose; else only if
   the model's `dialect` is native.
 - `tariff`: how requests are priced; else the price is unknown.
-- `loading`: the progress of loading weights. `limiter`: its endpoint's limiter (`http.limiter`).
+- `loading`: the progress of loading weights; else the model is ready at once.
+- `limiter`: limits the requests to the model's endpoint (`http.limiter`); else only a map does.
 - `check_dialect(native=…)`: raises UsageError for a dialect that the model cannot use.
-- `withheld()`: the offer of a key that the user has not allowed.
+- `withheld()`: the folder's offer (`host.Offer`) of a key that the user has not allowed, or None.
 - `models()`, awaited: the models of the server. `address`, `access`: where it is, where its key
   comes from.
 """
@@ -40,7 +41,7 @@ class Model(Protocol):
 
     name: str  # as the user writes it: provider/name
     dialect: str  # the default dialect: "native" where tools can be sent, else "xml"
-    grammar: bool  # takes an llguidance grammar in the request
+    grammar: bool  # takes a grammar in the request (llguidance), which limits what it may write
     shots: bool  # a small model that needs few-shot turns
     context: int  # tokens of context, 0: unknown
 

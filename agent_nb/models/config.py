@@ -149,7 +149,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return config, Offer.of("configuration", file, _describe(config), content)
 
 
-# label before the slash of a model's name -> (base URL of a well-known server, its default model)
+# label before the slash of a model's name -> (base URL of a well-known server, its default model);
+# "": the server has no default model
 _SERVERS = {
     "groq": ("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
     "openrouter": ("https://openrouter.ai/api/v1", "openrouter/auto"),

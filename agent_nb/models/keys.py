@@ -120,9 +120,10 @@ class Key(Unpicklable):
 
     @staticmethod
     def keep(provider: str, value: str, *, keyring: bool = False) -> str:
-        """Keep a key for this session or in the system's keyring; return where it is.
+        """Keep a key for this session, with `keyring` also in the keyring; return where it is kept.
 
-        Raises UsageError if the value cannot be a key or the keyring cannot be written.
+        Raises UsageError if the value cannot be a key, or if the keyring cannot be written: then
+        the key is kept for this session only.
         """
         value = _check(value, "what was entered")
         _memory[provider] = value
@@ -142,7 +143,10 @@ class Key(Unpicklable):
 
     @classmethod
     def list_sources(cls) -> list[tuple[str, str, str]]:
-        """Return (provider, variable to set, source of its key or "") for all that need keys."""
+        """Return (provider, variable to set, source of its key) for all that need keys.
+
+        The variable is "" if the provider has no known one, the source "" if no key was found.
+        """
         rows = []
         for provider in sorted({*cls.VARIABLES, *_memory}):
             key = cls.find(provider)
@@ -157,7 +161,7 @@ def hide_secret(value: str) -> None:
 
 
 def forget(provider: str) -> None:
-    """Drop the key remembered for this session."""
+    """Drop the key of a provider that this session remembers; other sources keep theirs."""
     _memory.pop(provider, None)
 
 
@@ -180,6 +184,7 @@ def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, st
     """Yield (value or "", source) from all sources but `.env`, in their order."""
     yield _memory.get(provider, ""), "%agent key"
     for name in names:
+        # the value from before a tape changed the variable for other libraries
         yield DIVERTED.read(name), name
     yield _from_keyring(provider), "the keyring"
     for name in names:

@@ -22,14 +22,16 @@ from . import choose, config
 SECONDS = 15.0  # the time that a server has to list its models
 LONGEST = 200  # characters; longer names of models are left out
 MISSING = "missing"
-# the beginnings of `Remote.access`, in the order of the list
+# how the texts of `Remote.access` begin, in the order in which the list shows their providers
 _ACCESS = ("from", "not needed", MISSING)
 
 
 class Provider(NamedTuple):
     """A provider or configured endpoint: its name, its server, where its key comes from.
 
-    `ready`: no key is missing, or the user has configured it.
+    `server` holds the fault instead where the provider has one. `key`: words such as "from …",
+    "not needed" or "missing: …", "" if unknown. `ready`: no key is missing, or the user has
+    configured the provider.
     """
 
     name: str
@@ -80,7 +82,8 @@ def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
 def _ask_model(name: str) -> tuple[str, str]:
     """Return the server and the source of its key, as a model object of the provider states them.
 
-    A fault is returned in place of the server, so that it appears in the list.
+    The name of the model does not matter here, so it is `?`. A fault is returned in place of the
+    server, so that it appears in the list.
     """
     try:
         model = choose.make_model(f"{name}/?")

@@ -29,7 +29,7 @@ class TextBlock(Block, frozen=True, tag="text"):
 
 
 class ThoughtBlock(Block, frozen=True, tag="thought"):
-    """Reasoning of an earlier turn; `opaque` goes back to the provider unchanged."""
+    """Reasoning of an earlier turn; `opaque` goes back unchanged to the API that sent it."""
 
     text: str
     opaque: Any = None
@@ -99,7 +99,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """All text of the message, with a blank line in place of calls and opaque blocks."""
+        """The text blocks as one text, with a blank line where calls or opaque blocks stood.
+
+        Thoughts, results and pictures are left out.
+        """
         texts = [""]
         for block in self.blocks:
             if isinstance(block, TextBlock):
@@ -138,7 +141,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
     `tools` are sent natively only if `native_tools`. `grammar` is an llguidance grammar for models
-    that take one. `output` is the type of the answer, for models that take its schema. `settings`:
+    that take one, or "". `output` is the type of the answer, for models that take its schema, or
+    None. `settings`:
     temperature, seed, max_tokens, stop, reasoning, top_p, and `extra_body` for other fields.
     """
 

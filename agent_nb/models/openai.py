@@ -5,7 +5,8 @@ field that a server does not take, and the request is sent again without it (`_a
 
 Rules
 - OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
-- If a server refuses `tools`, ModelError has the code `no_tools`, and the agent loop decides.
+- If a server refuses `tools`, ModelError has the code `no_tools`, and the agent loop decides
+  whether to ask again without them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class OpenAIChat(Remote):
         self.grammar = grammar
         self.shots = shots
         self._ask_usage = True  # ask for usage in the stream
-        # the field for `max_tokens`: newer models of OpenAI refuse its old name
+        # the field for the setting `max_tokens`: newer models of OpenAI refuse this older name
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:

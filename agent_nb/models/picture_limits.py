@@ -3,11 +3,12 @@
 Why: models scale pictures down themselves, bill by their size, and refuse large ones.
 
 Rules
-- Within the limits a picture is sent byte for byte; a larger one is scaled down, as PNG, or as JPEG
-  where PNG has too many bytes.
+- Within the limits a picture is sent byte for byte. A larger one is scaled down: a JPEG as JPEG,
+  others as PNG, or as JPEG where PNG has too many bytes.
 - Only the first frame of a moving picture that is too large is sent.
 - Without Pillow, which is optional, a picture beyond the limits is not sent.
-- Pictures come from strangers: one of more than `LARGEST` pixels is not opened.
+- Pictures come from strangers: a picture of more than `LARGEST` pixels is not decoded, since few
+  bytes can fill all memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 from ..wire import measure_picture, media_type
 
 MOST = 1_000_000  # bytes of a picture that is sent
-LARGEST = 40_000_000  # pixels of a picture that is opened
+LARGEST = 40_000_000  # pixels of a picture that is decoded
 _QUALITIES = (85, 70, 50)  # of JPEG, tried in this order before the picture is halved
 BROKEN = "a picture that cannot be opened"
 HUGE = "a picture too large to be sent"
@@ -47,7 +48,10 @@ class FittedPicture(msgspec.Struct, frozen=True):
 
     @classmethod
     def fit(cls, data: str, side: int = SIDE, most: int = MOST) -> FittedPicture:
-        """Return a picture in base64 within `side` pixels and `most` bytes; never raises."""
+        """Return a picture, given in base64, within `side` pixels and `most` bytes; never raises.
+
+        `side` limits the longer side, `most` the bytes before base64.
+        """
         try:
             raw = base64.b64decode(data)
         except (binascii.Error, ValueError):

@@ -28,7 +28,11 @@ def format_dollars(dollars: float) -> str:
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Flat prices in US dollars per million tokens; None: the cache costs what the input costs."""
+    """Flat prices in US dollars per million tokens.
+
+    `cached`: the price of input read from the provider's cache, `cache_written`: of input written
+    to the cache. None stands for the price `input`.
+    """
 
     input: float
     output: float
@@ -45,6 +49,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the cost of `used` in US dollars."""
         cached_price = self.input if self.cached is None else self.cached
         written_price = self.input if self.cache_written is None else self.cache_written
+        # `used.input` counts all input tokens, those of the cache too
         uncached = max(used.input - used.cached - used.cache_written, 0)
         dollars = (
             uncached * self.input + used.cached * cached_price + used.cache_written * written_price

@@ -7,7 +7,7 @@ Rules
 - Every object is closed and all its members are required: the model fills in every field.
 - `OPENAI`: each document that is valid under the strict schema is valid under the original.
 - `ANTHROPIC`: bounds and patterns become words of the description; the answer is validated later.
-- A schema for which this cannot be ensured (open objects, tuples, no type) has no strict form.
+- A schema for which these rules cannot be kept (open objects, tuples, no type) has no strict form.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTES = frozenset(
     {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
     | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}
 )
-# keywords that are translated; a schema with any other has no strict form
+# keywords that are translated; a schema with a keyword in neither of the sets has no strict form
 _READ = frozenset(
     {"$ref", "anyOf", "oneOf", "properties", "required", "additionalProperties", "items"}
     | {"uniqueItems", *_BOUNDS, *_SHAPES}
@@ -94,6 +94,7 @@ class _Translation:
         result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
         result |= _type_of(result)
         bounds = _take_bounds(schema, self._rules, result)
+        # with `worded` bounds it is left out without words: the answer is validated later
         if schema.get("uniqueItems") and not self._rules.worded:
             raise _NoStrictForm
         if schema.get("format") in FORMATS:
@@ -128,7 +129,10 @@ class _Translation:
             result["anyOf"] = [self.translate(each, depth) for each in options]
 
     def _add_members(self, schema: Mapping[str, Any], depth: int, result: dict[str, Any]) -> None:
-        """Add the members of an object: closed, and all required."""
+        """Add the members of an object: closed, and all required.
+
+        An open object without named members has no strict form: closed, it could only be empty.
+        """
         members = schema.get("properties")
         if members is None or (not members and schema.get("additionalProperties")):
             raise _NoStrictForm

@@ -3,7 +3,8 @@
 Why: a budget limits a run only if the cost of its requests will be known.
 
 Rules
-- The table `prices` of the configuration comes first, then the model's attribute `tariff`.
+- The table `prices` of the configuration comes first, then the model's attribute `tariff`: the
+  prices of its endpoint, else those of `genai-prices`.
 - A cost that the provider reports with an answer replaces a computed one (`reports`).
 - The package `genai-prices` (extra `prices`) is asked only about official hosts, because the same
   model may have another price elsewhere. Nothing is downloaded.
@@ -44,8 +45,9 @@ _REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     """How the requests to one model are priced.
 
-    `prices`: from the configuration. `provider`: its id in genai-prices, "" for hosts that are not
-    official. `model`: the provider's name for the model. `reports`: the provider reports each cost.
+    `prices`: those of the configuration, None if it has none for the model. `provider`: the
+    provider's id in genai-prices, "" for hosts that are not official. `model`: the provider's name
+    for the model. `reports`: the provider reports the cost of each answer.
     """
 
     model: str = ""
@@ -98,7 +100,8 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     def check_budget(self, name: str, budget: float | None) -> None:
         """Raise UsageError if the price is unknown, so that a budget in US dollars cannot be kept.
 
-        `name`: the model's as the user writes it. No budget (None or 0) always passes.
+        `name`: the name of the model as the user writes it. `budget`: in US dollars; None and 0
+        stand for no budget, which always passes.
         """
         if not budget or self.known:
             return

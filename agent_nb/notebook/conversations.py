@@ -8,7 +8,8 @@ Rules
 - A live run that replaces a turn drops the later ones up to the next fresh one, because they
   continued the former answer; a replay keeps them.
 - A map is not a turn, nor is a run that failed without an answer (`is_turn`).
-- A `foreign` turn counts for matching and replaying; a live run, which sends it, names it.
+- A `foreign` turn counts for matching and replaying. A live run that sends such a turn names the
+  turn in a note.
 - A conversation has one live run at a time.
 """
 
@@ -27,7 +28,8 @@ from ..events import Event, is_map
 class Turn(msgspec.Struct, frozen=True):
     """The prompt and answer of one cell.
 
-    `fresh`: it started the conversation anew; `foreign`: it comes from another user's record.
+    `cell`: the key of the cell. `events`: the events of its run. `fresh`: the turn started the
+    conversation anew. `foreign`: the turn comes from another user's record.
     """
 
     cell: str
@@ -127,7 +129,10 @@ def is_turn(events: Sequence[Event]) -> bool:
 
 
 def turn_remarks(rebuilt: int, dropped: int) -> list[str]:
-    """Return remarks on the turns rebuilt from records and on the later turns that are dropped."""
+    """Return sentences for the user on the turns rebuilt from records and on the dropped turns.
+
+    `rebuilt`, `dropped`: their numbers; 0 gives no sentence.
+    """
     remarks = []
     if rebuilt:
         cells = "1 cell" if rebuilt == 1 else f"{rebuilt} cells"

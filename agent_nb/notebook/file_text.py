@@ -19,16 +19,19 @@ from ..wire import cut_end
 
 Clean = Callable[[str], str]  # removes secrets from a text
 TABLE_ENDINGS = (".csv", ".tsv", ".tab")  # tables that are text
-TABLE_LINES = 5  # first lines of such a table, with its header
+TABLE_LINES = 5  # lines of such a table that are sent, its header included
 # first bytes of a file -> its encoding
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_LINE = 2_000  # characters of a line of a table
+_LINE = 2_000  # characters of a line of a table that are sent
 _PLAIN = ("txt", "text", "log", "out")  # endings that name no language
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text of a file, None if it is not text."""
+    """Return the text of a file, None if it is not text.
+
+    A text has 1 % control characters at most, counted in its first 8192 characters.
+    """
     bom = next((name for mark, name in _BOMS.items() if data.startswith(mark)), "")
     for encoding in (bom,) if bom else ("utf-8", "cp1252", "latin-1"):
         try:
@@ -59,7 +62,8 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
         shown = "\n".join(cut_end(clean(line[: 2 * _LINE]).rstrip("\r"), _LINE) for line in first)
         head += f", the first {len(first)}" if lines > len(first) else ""
     else:
-        # redact twice as much as is sent: a key that this cuts in half lies beyond what is sent
+        # a key that a cut splits is not found and so not redacted: this first cut, at twice the
+        # length that is sent, can split only a key beyond what is sent
         start = clean(text[: 2 * most])
         left_out = max(0, len(text) - most)
         shown = f"{start[:most]}\n[… {left_out:,} characters left out …]" if left_out else start

@@ -24,8 +24,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     line, body: its inputs: the text after `%%agent`, and below it.
     occurrence: its number among the cells of the same inputs that ran here, from 1.
     stdin: whether `input()` works here. kernel: whether this is a Jupyter kernel.
-    tags: those of the cell. deleted: the ids of cells deleted since a cell last ran. Both are empty
-    if the front end sends none.
+    tags: those of the cell. deleted: the ids of cells deleted since a cell last ran. `tags` and
+    `deleted` are empty if the front end sends none.
     """
 
     key: str
@@ -76,7 +76,10 @@ class Cells:
         )
 
     def _count_occurrence(self, digest: str, cell_id: str) -> int:
-        """Return a cell's number among the cells with its inputs; without an id each run counts."""
+        """Return a cell's number among the cells with its inputs, from 1.
+
+        Without an id a repeated execution cannot be recognised: each one counts as another cell.
+        """
         seen = self._seen.setdefault(digest, [])
         if not cell_id or cell_id not in seen:
             seen.append(cell_id)

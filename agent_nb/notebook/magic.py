@@ -4,7 +4,8 @@ help; loading and unloading of the extension.
 Why thin: `%load_ext` must not slow a notebook that may never run an agent.
 
 Rules
-- A thread that `%load_ext` starts makes the slow imports, or the first cell if it is earlier.
+- A thread that `%load_ext` starts makes the slow imports. A cell that runs earlier makes them
+  itself.
 - `%%agent` returns a coroutine, which the input transformer makes the cell await.
 - Called by code outside an event loop, `%%agent` runs to its end; inside one, the caller awaits it.
 - Unloading restores the shell and ends the MCP servers; runs stay in the namespace.
@@ -167,7 +168,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
         try:
             return run_command(self.session, line)
-        finally:  # `%config` does nothing if its value is not another one
+        # a command may have switched the tape, so the trait must follow: `%config` does nothing if
+        # the trait has the new value already
+        finally:
             self.tape = self.session.tape is not None
 
 
@@ -212,8 +215,8 @@ def load_magics(shell: Any) -> None:
 def _load_ahead() -> None:
     """Import what an agent cell needs while the user writes the first one.
 
-    These imports take three times as long as `%load_ext` itself. A test draws nothing and asks no
-    model.
+    These imports take three times as long as `%load_ext` itself. A test (`strict`) draws nothing
+    and asks no model, so it needs fewer of them.
     """
     with suppress(Exception):  # the cell that needs a module reports the error
         strict = read_launch().strict

@@ -65,7 +65,7 @@ def find_written(prompt: str) -> list[Written]:
 
 
 def find_begun(prompt: str) -> str | None:
-    """Return the unfinished name at the end of `prompt`, without its `@`; None if there is none."""
+    """Return the unfinished name at the end of `prompt`, without its `@`; None without one."""
     start = max((at.start() for at in _AT.finditer(prompt)), default=-1)
     begun = prompt[start + 1 :]
     if start < 0 or "\n" in begun or not _is_begun(begun):
@@ -103,6 +103,7 @@ def _read_name(prompt: str, start: int) -> Written | None:
     variable = _VARIABLE.match(path_text)
     name = variable[0] if variable is not None else ""
     after_name = path_text[len(name) :]
+    # only a dot, dots or a dash may follow a variable: `@data/x` can be nothing but a path
     return Written(
         f"@{unpunctuated or path_text}",
         paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
@@ -112,12 +113,16 @@ def _read_name(prompt: str, start: int) -> Written | None:
 
 
 def find_code(text: str) -> list[tuple[int, int]]:
-    """Return where the code in a text begins and ends: blocks, spans in backticks, decorators."""
+    """Return (begin, end) of the code in a text: blocks, spans in backticks, decorators.
+
+    The positions are offsets in `text`; the pairs are in no order.
+    """
     ranges: list[tuple[int, int]] = []
     paragraph = 0  # where the current paragraph of prose begins
     fence, fence_start, blank, in_list, offset = "", 0, True, False, 0
     lines = text.splitlines(keepends=True)
-    # one pass: a fence lasts until it is closed, other lines are indented code or prose
+    # one pass: a fence lasts until it is closed; an indented line is code only after a blank line
+    # or other code, and not in a list, whose items may continue indented; other lines are prose
     for line in lines:
         end = offset + len(line)
         mark = _FENCE.match(line)

@@ -28,7 +28,7 @@ def print_warning(message: str) -> None:
 def make_printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
     """Return `text` redacted, with every unprintable character but line ends and tabs escaped.
 
-    `hidden`: the secrets to redact, by name (None: those known now).
+    `hidden`: the secrets to redact, by name (None: those that this process knows now).
     """
     return escape_unprintable(redact_text(text, collect_secrets(hidden)))
 

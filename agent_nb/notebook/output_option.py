@@ -4,8 +4,9 @@
 Why not `eval`: the text of an option must not run arbitrary code.
 
 Rules
-- Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called.
-- A name means the notebook's variable, else a built-in type, else one of `typing`.
+- Only names, subscripts, `|`, `None`, `...` and, in `Literal[…]`, constants are read; nothing is
+  called but the `[]` of a class or type.
+- A name means the notebook's variable, else a built-in type, else one of `_TYPING`.
 - A subscript needs a class or a type: the `[]` of other objects is never called.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 from ..errors import UsageError
 from .options import Options
 
-LONGEST = 500  # characters of an expression
+LONGEST = 500  # characters of an expression that are read
 _TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict", "Union")
 _HOMES = ("typing", "types", "typing_extensions")  # modules of the classes of type expressions
 
@@ -50,7 +51,10 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    """Return the value of a type expression. Raises UsageError for other expressions."""
+    """Return the value of a type expression, which may be no type: the callers check it.
+
+    Raises UsageError for other expressions.
+    """
     if isinstance(node, ast.Name):
         return _look_up(node.id, namespace)
     if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
@@ -92,7 +96,7 @@ def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> An
         arguments = [_evaluate_argument(each, namespace) for each in elements]
     try:
         return base[tuple(arguments) if len(arguments) != 1 else arguments[0]]
-    except Exception as fault:  # a class decides itself what it takes
+    except Exception as fault:  # a class decides itself which arguments it takes
         raise UsageError(
             f"--output {ast.unparse(node)} is not a type: {str(fault)[:200]}."
         ) from None

@@ -40,10 +40,11 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Move the records of a model into its metadata, and remove the widgets of ended runs.
+    """Move the records of a notebook into its metadata, and remove the widgets of ended runs.
 
-    The live views of runs that go on stay, and their static form says so. Return whether the model
-    held records or views of this package.
+    `model` is what the server saves: a dict with the notebook under `content`, changed in place.
+    The live views of runs that go on stay, and their static form says so. Return whether the
+    notebook held records or views of this package.
     """
     if (
         not isinstance(model, dict)
@@ -59,7 +60,8 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
     """Return a remark if outputs with records were cleared since the last save, else "".
 
-    `counts` holds the number of such cells at the last save, by path; it is updated.
+    `counts` holds the number of cells that have a record and no output at the last save, by path;
+    this function updates the number.
     """
     count, former_count = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count

@@ -27,7 +27,8 @@ class RunnerOptions(TypedDict, total=False):
     rerun, model, trust: as on the command line. notebook: the path of the file.
     headless: no user watches. unshown: the outputs are dropped, so nothing needs to be drawn.
     replies: the runner reads the numbers of a run in the reply (`publish.reply`).
-    stream: the path of a file for the events. normalize: the masks of the notebook's project.
+    stream: the path of a file for the events.
+    normalize: the masks of the notebook's project, which hide what may differ from run to run.
     allowed_hosts: those that its project lets a test ask (`cell.refusing`).
     runs: the records of the cell. signed: the hashes of those that a signer has signed.
     """

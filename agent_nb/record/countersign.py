@@ -2,14 +2,14 @@
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
-Why in addition to the record's own signature (`signing`): only its maker can check that one, with a
-secret that never leaves the machine. Here a person signs after reading the record, and anyone can
-check the signature.
+Why in addition to the record's own signature (`signing`): only the record's maker can check that
+signature, with a secret that never leaves the machine. Here a person signs after reading the
+record, and anyone can check the signature.
 
 Rules
 - A signature covers the record's hash, the cell's source and what the signer was shown.
-- The older first form does not cover what was shown, because calls of rows and
-  sub-agents were not listed then: it counts only for records without them.
+- Signatures of the older first form do not cover what was shown, because calls of rows and
+  sub-agents were not listed then: they count only for records without such calls.
 - Anyone can write into a notebook: only a valid signature by a signer counts.
 - A person's newer signature for the same source replaces the older one.
 """
@@ -140,7 +140,8 @@ class Signatures:
 def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
     """Return the two messages that a signature may sign, and whether the second one counts.
 
-    The messages have the present form (b"" if the calls cannot be listed) and the first form.
+    The messages have the present form (b"" if the calls cannot be listed) and the first form, which
+    counts only if all calls are listed and none of them `is_inside` a row or a sub-agent.
     """
     first = signed_message(record_hash, source, "")
     try:

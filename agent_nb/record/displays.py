@@ -55,7 +55,10 @@ class DisplayPair(msgspec.Struct, frozen=True):
     fresh: Mapping[str, Any]
 
     def difference(self, same_text: SameText = str.__eq__) -> str:
-        """Return the first difference in words, "" if there is none."""
+        """Return the first difference in words, "" for equal displays.
+
+        `same_text` decides whether two texts that are not identical count as equal.
+        """
         for kind in self.recorded:
             name = self.kind_name(kind)
             if not name or kind not in self.fresh:
@@ -77,7 +80,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
 
     @staticmethod
     def kind_name(kind: str) -> str:
-        """Return the name of a MIME type that is compared, else ""."""
+        """Return the name for people of a MIME type that is compared, "" for other types."""
         chart = _CHART.fullmatch(kind)
         return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
 
@@ -107,7 +110,10 @@ def _normalize(kind: str, content: Any) -> str:
 
 
 def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
-    """Return a replacement for each id that `find` returns, numbered by first use."""
+    """Return id -> replacement, such as `‹id 1›`, for the ids that `find` returns in the parts.
+
+    Ids are numbered by first use, so two displays that differ only in random ids become equal.
+    """
     ids = dict.fromkeys(name for part in parts for name in find(part))
     return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
 

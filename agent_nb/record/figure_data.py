@@ -5,10 +5,12 @@ version of a font does. Data differ only where the figure does, and a difference
 
 Rules
 - Data come from strangers: malformed ones, or more than `LARGEST` characters, do not count.
-- The caller's function compares texts, because it knows the masks; styles are compared exactly.
+- The caller's function compares texts, because the caller knows the masks, which hide what may
+  differ; styles are compared exactly.
 - Numbers are equal within a few millionths of the range of their array.
 - Long arrays are stored as count, extremes and a hash of their rounded numbers.
-- Data of two versions of the library are not compared: defaults and locators change.
+- Data of two versions of the library must not be compared, because defaults and locators change;
+  `pictures` checks that before.
 """
 
 from __future__ import annotations
@@ -65,7 +67,10 @@ class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A figure. `library`: name and version. `partly`: the data lack some of what it shows."""
+    """A figure as data. `library`: the name and version of the library that drew the figure.
+
+    `partly`: the data lack some of what the figure shows.
+    """
 
     KEY: ClassVar = "drawing"  # the field of an attachment that holds the data of its figure
 
@@ -90,7 +95,7 @@ class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
             return None
 
 
-# tolerated difference, as a share of the range: both sides are rounded to the grid
+# tolerated difference, as a share of the range: the numbers of both figures are rounded to the grid
 _OFF = 2.5 / Numbers.GRID
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 if sys.platform == "win32":
 
     def take_lock(file: int) -> None:
-        """Do nothing: this system has no such locks."""
+        """Do nothing: Windows has no locks of this kind."""
 
     def is_locked(path: Path) -> bool | None:
-        """Return None: this system has no such locks."""
+        """Return None: whether a process still writes the file is unknown on Windows."""
         return None
 
 else:
@@ -32,7 +32,7 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_locked(path: Path) -> bool | None:
-        """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
+        """Return whether a process holds the lock on a file. Raises OSError if the file is gone."""
         # the only way to ask is to take a lock; closing the file releases it at once. The lock is
         # shared, so that two processes that ask do not take each other for the writer
         file = os.open(path, os.O_RDONLY)

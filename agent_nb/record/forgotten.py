@@ -19,7 +19,7 @@ REMEMBERED = 500  # the most marks that are kept
 
 
 def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
-    """Remove forgotten runs from the outputs; return all marks, the oldest first.
+    """Remove forgotten runs from the outputs; return the newest `REMEMBERED` marks, oldest first.
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.
     """
@@ -35,7 +35,7 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
 
 
 def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
-    """Return the runs, except those with one of these marks."""
+    """Return the runs, except those whose id has one of these marks."""
     if not marks:
         return runs
     return {

@@ -1,12 +1,13 @@
 """The records inside a record: the record of a map holds the records of its rows.
 
-Why in this room: all code that lists what a record holds needs them (`recorded_calls`).
+Why in the room `record`, not with maps: all code that lists what a record holds (`recorded_calls`)
+needs the inner records.
 
 Rules
 - The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`; `shared` are
   the fields that the first events of all rows have in common.
-- Reading copies `shared` into each row, so a small file could grow to gigabytes: rows that
-  exceed `LIMIT` by far are ignored.
+- Reading copies `shared` into each row, so a small file could grow to gigabytes: rows are ignored
+  if these copies together exceed `LIMIT` by far.
 - Rows in an imported run do not count: the user signs its record, but its events come from others.
 """
 
@@ -21,7 +22,8 @@ from ..wire import as_dict, as_list
 from .record import Record
 from .size_limit import measure_json
 
-_FAR = 4  # times the limit may be read: home folders are longer on some machines
+# so many times `LIMIT` may be read: a reader's home folder, restored in the texts, may be longer
+_FAR = 4
 
 
 class InnerRecords(dict[str, Record]):

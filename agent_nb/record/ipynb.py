@@ -110,6 +110,7 @@ def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
         with os.fdopen(handle, "wb") as file:
             # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
             file.write(text.encode("utf-8", "backslashreplace"))
+        # `mkstemp` lets only the owner read: give the mode of the old file, or of any new file
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_read_umask())
         Path(name).replace(target)
     except BaseException:
@@ -167,7 +168,7 @@ def metadata_of(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cell_id(cell: Mapping[str, Any]) -> str:
-    """Return the id of a cell, "" if it has none; a number counts by its digits."""
+    """Return the id of a cell, "" if it has none; an id that is a number becomes its digits."""
     value = cell.get("id")
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
@@ -179,6 +180,7 @@ def source_of(cell: Mapping[str, Any]) -> str:
 
 
 def _read_indent(path: Path) -> int | str:
+    # the white space before the first key; 1 (a space) for a new file or one without indents
     try:
         with path.open(encoding="utf-8") as file:
             first_indent = re.match(r"\{\r?\n([ \t]+)", file.read(100))
@@ -188,6 +190,7 @@ def _read_indent(path: Path) -> int | str:
 
 
 def _read_umask() -> int:
+    # the umask can only be read by setting another one
     mask = os.umask(0)
     os.umask(mask)
     return mask

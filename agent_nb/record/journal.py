@@ -31,9 +31,9 @@ from .packing import Home, Packer
 
 FORMAT = 1
 ENDING = ".ndjson"
-HIDDEN = "home"  # the key of an event that names the home folder
-_WHOLE = 1 << 62  # a packer's limit for payloads: a line has none
-MAX_AGE = 14 * 24 * 3600.0  # seconds
+HIDDEN = "home"  # the key of a packed event in its line
+_WHOLE = 1 << 62  # size above which a packer makes a payload: never, as a line has no payloads
+MAX_AGE = 14 * 24 * 3600.0  # seconds that a journal is kept
 MAX_BYTES = 200 << 20  # of all journals together
 QUIET = 60.0  # seconds; without locks, a journal unchanged for longer is abandoned
 
@@ -99,6 +99,7 @@ class Journal:
     def _open(self, where: Path, name: str, header: Header) -> None:
         """Make and lock the file, give it its name and write its header. Raises OSError."""
         make_private_folder(where)
+        # `files` does not list the first name: its ending is another one
         path, unlisted = where / name, where / f".{name}.new"
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

@@ -18,7 +18,10 @@ NBDIME = "nbdime-conflicts"  # {side: [entry of a diff, …]}
 
 
 def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, whole record) of nbdime's conflicts; with `take`, remove our conflicts."""
+    """Return (cell id, whole record) of nbdime's conflicts; whole records contain their payloads.
+
+    With `take`, the conflicts in our metadata are removed; those of others stay.
+    """
     metadata = metadata_of(nb)
     conflicts = as_dict(metadata.get(NBDIME))
     entries = (entry for side in conflicts.values() for entry in as_list(side))

@@ -3,7 +3,8 @@
 Why here: the drift of a replay and the comparison of two runs must agree on what "different" means.
 
 Rules
-- Ignored: what `wire.Console` overwrites, and what the patterns below replace.
+- Ignored: text that a terminal would overwrite after a carriage return (`wire.Console`), what the
+  patterns below replace, and white space around the whole text.
 - Everything else counts: plain numbers, and whole seconds too (`12 s`, `12:30:01`).
 """
 
@@ -41,7 +42,10 @@ def normalize_text(text: str) -> str:
 
 
 def normalize_value(value: Any) -> str:
-    """Return the normal form of a result's content, a text or a JSON value; raise nothing."""
+    """Return the normal form of a result's content, a text or a JSON value; raise nothing.
+
+    A value that is not JSON is compared by its `str`.
+    """
     if isinstance(value, str):
         return normalize_text(value)
     try:

@@ -118,7 +118,10 @@ class NotebookRuns:
         return reassign_runs(list_cells(with_ids(self._nb)), listed)
 
     def by_cell(self) -> Runs:
-        """Return the whole records that are kept, by the present id of their cell, newest first."""
+        """Return the runs that are kept (`select_kept`), by the present id of their cell.
+
+        The records of a cell are whole (they contain their payloads) and come newest first.
+        """
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
         used_ids = self.used_calls().list_ids()
@@ -137,9 +140,11 @@ class NotebookRuns:
         return [cell_id(c) for c in cells if cell_id(c) in runs and not c.get("outputs")]
 
     def lift(self, previous: Any = None) -> bool:
-        """Move the records of all outputs into the metadata; return whether anything is ours.
+        """Move the records of all outputs into the metadata.
 
-        `previous` is our metadata as the file on disk has it (None: no file, or no value).
+        `previous` is our metadata as the file on disk has it (None: no file, or no value). Return
+        False if the notebook holds nothing of ours, has no list of cells, or has metadata of a
+        newer format, which stays as it is.
         """
         nb, current = self._nb, self._ours
         if has_newer_format(current) or has_newer_format(previous):
@@ -231,7 +236,7 @@ class NotebookRuns:
         self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
-        """Remove the `dropped` runs; their cells get back `known` runs, as far as runs are kept."""
+        """Remove the runs with `dropped` ids; their cells get back `known` runs that are kept."""
         if not dropped or not as_dict(self._ours):
             return
         runs, named = stored_runs(self._ours), self.used_calls().list_ids()
@@ -257,8 +262,8 @@ class NotebookRuns:
     def merge_metadata(ours: Any, theirs: Any, runs: Runs) -> dict[str, Any] | None:
         """Return our metadata of a merged notebook; None if it holds no runs and no marks.
 
-        `runs` contain their payloads. Signatures and marks come from both sides, fields that this
-        version does not know from `ours`.
+        `runs` contain their payloads. Signatures, used calls and the marks of forgotten runs come
+        from both sides; fields that this version does not know come from `ours`.
         """
         sides = [as_dict(ours), as_dict(theirs)]
         marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
@@ -294,7 +299,8 @@ class NotebookRuns:
 def _merge_runs(*sources: Runs, used_ids: Collection[str] = ()) -> Runs:
     """Return the runs of all sources that are kept (`CellRecords.select_kept`), newest first.
 
-    Of records with the same id, the last source wins. `used_ids`: taped calls that are in use.
+    Of records with the same id the last source wins, unless only an earlier record is this user's
+    (`_choose_version`). `used_ids`: taped calls that are in use.
     """
     merged: dict[str, dict[str, Record]] = {}
     for source in sources:

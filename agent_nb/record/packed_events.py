@@ -41,13 +41,14 @@ LATEST = 1e12  # seconds since the epoch; a later time is an error of the record
 SHORTEST = 64  # characters; shorter arguments and chunks are not packed
 _HOME_SIGN = Home.SIGN.encode()
 _encode = msgspec.json.Encoder().encode
-_RAW = {"$raw": True}  # stands for `args` that are read from `raw_args`
+_RAW = {"$raw": True}  # stands for `args` that reading decodes from the text in `raw_args`
 
 
 class PackedExchange(msgspec.Struct, frozen=True):
     """A model call as a tape recorded it, in packed form, and the payloads that it refers to."""
 
-    # in two words: a whole name would look like an import of the room above
+    # joined here: the test of the architecture takes a whole module name for an import, and the
+    # room `tape` stands above this one
     NAMESPACE: ClassVar = ".".join(("agent_nb", "tape"))
     EVENT: ClassVar = {"type": "extension", "namespace": NAMESPACE, "name": "exchange"}
 
@@ -55,17 +56,17 @@ class PackedExchange(msgspec.Struct, frozen=True):
     payloads: dict[str, Any]
 
     def to_event(self, ts: float) -> dict[str, Any]:
-        """Return the packed event that holds it."""
+        """Return the packed event that holds this model call; `ts`: epoch seconds."""
         return {**self.EVENT, "ts": ts, "origin": "imported", "payload": self.value}
 
     @classmethod
     def is_event(cls, obj: Mapping[str, Any]) -> bool:
-        """Return whether a packed event holds one."""
+        """Return whether a packed event holds a model call of a tape."""
         return cls.EVENT.items() <= obj.items()
 
     @classmethod
     def find(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the packed form in a tape's record, {} in other records."""
+        """Return the packed form of the model call in a tape's record, {} for other records."""
         listed = as_list(record.get("events")) if record.get("tape") == 1 else []
         return next(
             (as_dict(e.get("payload")) for e in listed if isinstance(e, dict) and cls.is_event(e)),

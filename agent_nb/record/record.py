@@ -3,9 +3,10 @@
 Why: a run must outlive its kernel, and be read, compared and replayed on another machine.
 
 Rules
-- `hash` covers every field except `OUTSIDE`. It still protects the payloads, because the events
-  refer to each by its SHA-256.
-- A hash is compared in the scheme it was made with, so that hashes of older records stay valid.
+- `hash` covers every field except `OUTSIDE`. The hash still protects the payloads, because the
+  events refer to each payload by its SHA-256.
+- A hash is compared in the scheme it was made with (`packing.hash_text`), so that hashes of older
+  records stay valid.
 - A record never changes once it is made.
 - Reading raises nothing and takes records of other versions as far as possible.
 - This file reads no clock and no file: the caller passes times that no event has.
@@ -42,7 +43,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The fields of a record.
 
     cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
-    conversation, fresh: where the run belongs.
+    conversation, fresh: the name of the conversation of the run, and whether the run began it anew.
     execution: the id of the execution of the cell that began the run.
     ordinal: the number of a run that Python code began, among those of its execution, from 1.
     call: the tool call that began the run, as `run/call`.
@@ -60,7 +61,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     source: str = ""
     occurrence: int = 1  # from 1
     conversation: str = "main"
-    fresh: bool = False  # the run began its conversation anew
+    fresh: bool = False
     execution: str = ""
     ordinal: int = 0
     call: str = ""
@@ -153,8 +154,8 @@ def record_hash(record: Record) -> str:
 def hash_and_text(record: Record) -> tuple[str, str]:
     """Return the content hash of a record and the canonical text that is hashed.
 
-    The record's own hash decides the scheme; a record without a hash gets the newest scheme. Both
-    results are "" if the record is not JSON.
+    The record's own hash decides the scheme; a record without a hash gets the newest scheme. Hash
+    and text are "" if the record is not JSON.
     """
     stated = record.get("hash")
     scheme = stated.removeprefix(SCHEME) if isinstance(stated, str) and stated else EXACT
@@ -166,7 +167,7 @@ def hash_and_text(record: Record) -> tuple[str, str]:
 
 
 def status_of(log: Sequence[Event]) -> str:
-    """Return the status of the run's own `end` (not of a span), `interrupted` if it has none."""
+    """Return the status of the run's own `end` (not of a span), `interrupted` without one."""
     last = log[-1] if len(log) else None
     return last.status if isinstance(last, events.End) and not last.span else "interrupted"
 

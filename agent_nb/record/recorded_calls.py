@@ -4,8 +4,8 @@ Why one place: a signature must allow exactly the calls that were listed before 
 code that lists, counts, trusts or replays recorded calls uses this file.
 
 Rules
-- A call can run again if it began, and ended `ok` or with an error.
-- It runs with the arguments that were approved, else with the model's.
+- A call can run again if it began, and ended `ok` or with an error. It then runs with the arguments
+  that were approved, else with the model's.
 - The record of a map's row may contain further records; they are read in the order of their keys.
 - A record beyond `MOST` or `DEEPEST` is refused: what cannot be listed must not be signed.
 """
@@ -30,8 +30,8 @@ MOST = 20_000  # records inside one record
 DEEPEST = 8  # levels of records inside records
 TOO_MANY = "it holds more records inside its records than can be listed"
 TOO_DEEP = "the arguments of a call are nested too deeply to be listed"
-_FORM = "calls 1"  # the version of the list that `digest_all` covers
-_NO_HOME = "/home/~"  # the home folder in that list, the same for every reader
+_FORM = "calls 1"  # the version of the list of calls that `digest_all` covers
+_NO_HOME = "/home/~"  # the home folder in that list, so that every reader gets the same digest
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
@@ -67,7 +67,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
     @staticmethod
     def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:
-        """Return (call, count) pairs; only equal calls of rows are counted together."""
+        """Return (call, count) pairs in the order of the calls.
+
+        Equal calls of rows are one pair. Other calls are never counted together.
+        """
         first: dict[Any, RecordedCall] = {}
         count: dict[Any, int] = {}
         for position, call in enumerate(calls):
@@ -130,7 +133,7 @@ class LogCalls:
 
     @cached_property
     def _calls_by_id(self) -> dict[str, Call]:
-        """The calls by id; the span of a sub-agent is the id of the call that began it."""
+        """The calls by id, which is also the span of the sub-agent that a call began."""
         return {e.call_id: e for e in self.log if isinstance(e, Call) and e.span != e.call_id}
 
     def args(self, call: Call) -> dict[str, Any]:
@@ -139,7 +142,7 @@ class LogCalls:
         return decision.args if decision is not None and decision.args is not None else call.args
 
     def around(self, span: str) -> list[Call]:
-        """Return the calls of the sub-agents around `span`, outermost first."""
+        """Return the calls that began the sub-agents around `span`, outermost first."""
         agents: list[Call] = []
         # a forged log may name spans in a circle
         while span and (call := self._calls_by_id.get(span)) is not None and call not in agents:

@@ -57,9 +57,9 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
         """Return these inputs with the recorded figures in place of their own.
 
-        None if the figures look different. Why: a figure that is drawn again is rarely the same
-        file (`pictures`). Only attachments with a name are figures. The recorded prompt is taken
-        too if it differs only in the sizes of figures.
+        None if the figures look different, or their pictures cannot be compared. Why: a figure that
+        is drawn again is rarely the same file (`pictures`). Only attachments with a name are
+        figures. The recorded prompt is taken, too, if it differs only in the sizes of figures.
         """
         user = User.first_in(recorded)
         if len(user.attachments) != len(self.attachments):
@@ -75,9 +75,10 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(self, prompt=prompt, attachments=attachments)
 
     def name_inputs(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return `names` of changed inputs for the user.
+        """Return the `names` of changed inputs as the user should read them.
 
-        "prompt" becomes "attachment" if the text of the prompt is the recorded one.
+        "prompt" becomes "attachment" if the text of the prompt is the recorded one: only its
+        attachments have changed then.
         """
         user = User.first_in(recorded)
         same = user.content.strip() == self.prompt.strip()
@@ -144,7 +145,8 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
         new_text = _setting_text(new_sampling.get(name))
         if old_text != new_text:
             yield f"{name}: {old_text} → {new_text}"
-    # older records lack the requested dialect: the one that the run used counts as requested
+    # older records lack the requested dialect: no request now, or one for the dialect that the run
+    # used, then counts as unchanged
     dialect = str(new.get("dialect") or "")
     if dialect != str(old.get("asked_dialect", dialect if dialect == start.dialect else "")):
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"

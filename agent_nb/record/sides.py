@@ -1,6 +1,7 @@
 """Two texts side by side: the recorded one and the new one.
 
-Why here: the card of a drift and the message on stderr must show the same rows.
+Why one file: the card of a drift (the first difference between a record and its replay) and the
+message on stderr must show the same rows.
 
 Rule: different texts always have a row that differs, even if they differ only in line ends.
 """
@@ -19,8 +20,8 @@ AROUND = 2  # equal lines shown before and after a difference
 LONGEST = 40  # rows shown
 LONGEST_DIFF = 20  # lines of a unified diff
 MOST = 2000  # lines of each text that are compared
-BEFORE = 20  # characters shown before a difference inside a line
-SAME, LEFT_OUT = "", "⋮"
+BEFORE = 20  # characters shown before a difference inside a line, and in literals also after it
+SAME, LEFT_OUT = "", "⋮"  # marks of a row whose sides are equal, and of rows that are not shown
 Row = tuple[str, str, str]  # mark, recorded line, new line
 
 
@@ -72,7 +73,10 @@ class SideBySide(msgspec.Struct, frozen=True):
         )
 
     def unified_diff(self) -> list[str]:
-        """Return a unified diff as lines, `LONGEST_DIFF` at most; none only for equal texts."""
+        """Return a unified diff as lines; [] only for equal texts.
+
+        After `LONGEST_DIFF` lines a last one gives the number of lines that are left out.
+        """
         lines = list(
             unified_diff(
                 self.recorded.splitlines(),
@@ -111,7 +115,8 @@ def count_shared(one: str, other: str) -> int:
 def _skip_equal_start(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
     """Return the lines from shortly before the first difference, and whether lines were skipped.
 
-    Aligning takes quadratic time, so only `MOST` lines are compared, and no equal beginning.
+    Aligning takes quadratic time: the equal beginning is skipped, and at most `MOST` lines of each
+    text are compared.
     """
     pairs = enumerate(zip_longest(before, after))
     first = next((n for n, (old, new) in pairs if old != new), 0)

@@ -1,10 +1,12 @@
 """Whether this user made a record: its signature, with the user's Jupyter notebook secret.
 
-Why: a replay runs code of a record again only if this user made the record, or allows that. Why
-this secret: every user has one, it never leaves the machine, and Jupyter trusts outputs by it.
+Why: a replay runs code of a record again only if this user made the record, or allows that code to
+run. Why this secret: every user has one, it never leaves the machine, and Jupyter itself uses it to
+decide whose outputs it trusts.
 
 Rules
-- A signature is HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
+- A signature is HMAC-SHA256 over our own prefix and the content hash. Signatures are compared in
+  constant time.
 - An empty key signs nothing and verifies nothing.
 - Only `is_own_record` decides whether a record is the user's; the other functions check a part.
 - Reading the secret makes it if it is missing, as Jupyter does.
@@ -68,7 +70,7 @@ def is_own_record(record: Record, key: bytes) -> bool:
 def names_signer(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed the hash in a record, right or wrong.
 
-    Together with `is_intact` that proves that the record is theirs.
+    Only together with `is_intact` does this prove that the record is theirs (`is_own_record`).
     """
     return _verify(record, _stored_hash(record), key)
 
@@ -82,7 +84,7 @@ def covers_record(trust: bool | Collection[str], record: Record) -> bool:
 
 
 def _stored_hash(record: Record) -> str:
-    """Return the hash in a record, "" if it cannot be a hash."""
+    """Return the hash in a record, "" if it cannot be a hash: other text might not be encodable."""
     stored = record.get("hash")
     return stored if isinstance(stored, str) and stored.isascii() else ""
 

@@ -3,7 +3,8 @@
 Why: a notebook with a record of many megabytes opens, saves and merges slowly.
 
 Rules
-- Start, prompts, answers and end of a run always stay; calls with cut arguments never run again.
+- The events of start, prompts, answers and end of a run always stay; the text of a large prompt or
+  answer is cut last. Calls with cut arguments never run again.
 - A cut is visible in place and listed in the record's `cut`; the record stays valid.
 - Packed events are changed in place.
 """
@@ -65,7 +66,8 @@ DROPPED = (  # types of events that are removed whole, in this order, if cutting
 class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
     """One thing that was cut: the value of a `field`, or whole events of the type `kind`.
 
-    seq, bytes: the number of the field's event, and the size of the value. events: how many.
+    seq, bytes: the number of the field's event, and the size of the value before the cut. events:
+    how many whole events were removed.
     """
 
     kind: str
@@ -83,7 +85,8 @@ def measure_json(value: Any) -> int:
 def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
     """Cut packed events in place until they and their payloads fit about `cap` bytes.
 
-    Return what was cut. `payloads` stay; the caller removes those that are no longer referred to.
+    Return what was cut. `payloads` is not changed: the caller removes payloads to which no event
+    refers any longer.
     """
     if surely_fits((packed, payloads), cap):
         return []
@@ -131,7 +134,7 @@ def _find_large_values(
 def _replace_by_mark(
     event: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
 ) -> int:
-    """Replace a value by a mark, after the beginning of a text; return the bytes of both."""
+    """Replace a value by a mark; a text keeps its beginning. Return the bytes of the new value."""
     value = event[field]
     # a long text is a payload: its beginning is kept
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):

@@ -81,7 +81,9 @@ def parse_signature(text: str) -> Signature:
 
 
 def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
-    """Yield (armored text, signature) of every well-formed signature in an untrusted text.
+    """Yield (armored text, signature) of every well-formed signature in an untrusted value.
+
+    The armored text is written anew (`armor_signature`), so equal signatures have equal texts.
 
     Whether a signature is valid is not checked (`verify_signature`).
     """
@@ -92,7 +94,10 @@ def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
 
 
 def verify_signature(signature: Signature, message: bytes, namespace: str) -> bool:
-    """Return whether a signature is valid for `message` in `namespace`. Raises MissingExtra."""
+    """Return whether a signature is valid for `message` in `namespace`. Raises MissingExtra.
+
+    The namespace says what a signature is for: one for another purpose does not count.
+    """
     if signature.namespace != namespace:
         return False
     exceptions, ed25519, _ = _import_cryptography()
@@ -113,9 +118,10 @@ class PrivateKey:
 
     @classmethod
     def of(cls, data: bytes, passphrase: Callable[[], str]) -> PrivateKey:
-        """Read an OpenSSH private key file; `passphrase` is called if it is encrypted.
+        """Return the key in `data`, the content of an OpenSSH private key file.
 
-        Raises UsageError if it is not an Ed25519 key or the passphrase is wrong, and MissingExtra.
+        `passphrase` is called if the key is encrypted. Raises UsageError if the key is not Ed25519
+        or the passphrase is wrong, and MissingExtra.
         """
         exceptions, ed25519, serialization = _import_cryptography()
         if b" PRIVATE KEY-----" not in data:

@@ -2,8 +2,9 @@
 
     metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
 
-Why: an execution sends only requests that have changed; older records, also of other cells, answer
-the rest. Without these lists, records that are still needed would be dropped for their age.
+Why: while a tape is on, an execution sends only requests that have changed; older records, also of
+other cells, answer the rest. Without these lists, saving would drop records that are still needed,
+because they are old.
 
 Rules
 - The output below a cell has the list of its execution (`RunNumbers.TAPE`); saving collects it.
@@ -32,7 +33,7 @@ class UsedCalls(dict[str, list[list[str]]]):
 
     @classmethod
     def read(cls, ours: Any, cells: Sequence[Cell] | None = None) -> UsedCalls:
-        """Return the lists in our metadata, by the ids that `cells` have now."""
+        """Return the lists in our metadata, by the ids that `cells` have now (None: as stored)."""
         stored = as_dict(as_dict(ours).get(TAPE))
         moves = find_moves(cells, stored_runs(ours, whole=False)) if stored and cells else {}
         lists = {moves.get(c, c): [_read_ids(i) for i in as_list(v)] for c, v in stored.items()}
@@ -53,7 +54,10 @@ class UsedCalls(dict[str, list[list[str]]]):
 
     @classmethod
     def merge(cls, *sources: Mapping[str, Sequence[Sequence[str]]]) -> UsedCalls:
-        """Return the lists that are kept: the newest of each source, then the second newest …"""
+        """Return the lists that are kept, at most `KEPT` for a cell.
+
+        The newest list of each source comes first, then the second newest of each, and so on.
+        """
         merged = cls()
         for cell in dict.fromkeys(chain.from_iterable(sources)):
             kept: list[list[str]] = []

@@ -3,8 +3,8 @@
 Why: plain nbclient sends neither the id of the cell nor the path of the notebook, without which a
 kernel cannot find the record of the cell.
 
-Rule: each kernel has a secret of its own, and every request carries it (`launch`), so that a
-notebook's metadata cannot imitate the runner.
+Rule: each kernel gets a secret of its own when it starts (`Launch.PROOF`), and each request to
+execute a cell carries this secret, so that a notebook's metadata cannot imitate the runner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .kernels import StartedKernel, use_own_launcher
 STARTS = 3  # attempts to start a kernel
 # not by `%load_ext`: a notebook that loads the extension itself would be shown a notice
 _LOAD = "__import__('agent_nb').load_ipython_extension(get_ipython())"
-# for a notebook that never loads the extension too; a kernel without this package refuses nothing
+# also guards a notebook that never loads the extension; a kernel without this package has no guard
 _GUARD = "__import__('agent_nb')._guard_hosts(get_ipython())"
 OnCell = Callable[[int, int, str], None]  # receives index, number of cells, source
 
@@ -77,15 +77,16 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._options = runner_options
         self._environment = environment
         self._proof = ""
-        self._starting: dict[str, Any] = {}
+        self._starting: dict[str, Any] = {}  # the options of the last start, for another attempt
         self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
         self._records = NotebookRuns(nb).by_cell()
         self._on_cell = on_cell
         self._cell: Any = None
 
     def reset_execution_trackers(self) -> None:
-        """Reset the state of the last execution; accept that of any output widget."""
+        """Reset the state of the last execution; accept the state of any output widget."""
         super().reset_execution_trackers()
+        # nbclient's output widgets write into entries that are missing where no state is stored
         self.widget_state: dict[str, Any] = defaultdict(dict)
 
     def create_kernel_manager(self) -> Any:

@@ -3,7 +3,8 @@
 Why: a reader of a CI log has no notebook open, and must find the place at once.
 
 Rules
-- The text of a kernel is untrusted, and made printable here.
+- The text of a kernel is untrusted: errors of cells are made printable here, the output of a dead
+  kernel by the caller.
 - A dead kernel and a timeout are failures of the cell that ran at that time.
 """
 
@@ -26,9 +27,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Literal["error", "kernel", "timeout"] = "error"
     cell: int = 0  # from 1; 0: no cell ran
-    title: str = ""
+    title: str = ""  # the cell in words; "": no cell ran
     line: int = 0  # in the cell; 0: unknown
-    error: str = ""  # class of the exception
+    error: str = ""  # class of the exception; "": a dead kernel or a timeout
     message: str = ""
 
     def __str__(self) -> str:
@@ -57,7 +58,10 @@ def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, messa
 
 
 def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Failure:
-    """Return the failure of a kernel that died; `message` is the end of its output."""
+    """Return the failure of a kernel that died; `message` is the end of its output, printable.
+
+    `cell`: the one that ran (None: the kernel did not start).
+    """
     name = name_cell(number, cell) if cell is not None else ""
     reason = "the kernel died" if cell is not None else "The kernel did not start"
     return Failure(

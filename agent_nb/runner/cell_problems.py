@@ -4,8 +4,10 @@ Why: a cell may run without an error although its record is missing, or its repl
 
 Rules: anything else is a problem
 - Every agent cell has a matching record and is replayed without drift.
-- Its run ended `ok` or at a limit, or as the cell expects.
-- All runs of Python code in a cell's newest recorded execution begin again, and are replayed.
+- Its run ended `ok` or at a limit, or as the cell expects. Its displays are those of the file.
+- All runs of Python code in a cell's newest recorded execution begin again, and are replayed. A
+  run whose model is a script needs no record, but not all of its calls may be denied.
+- No cell raises an error.
 
 The numbers of a run (`RunNumbers`) have an `ordinal` only if Python code began it.
 """
@@ -60,6 +62,7 @@ def find_problems(
     """Yield the problems in the cells of a notebook.
 
     checked: an item for each cell. shown: (cell number from 1, numbers of a run in its outputs).
+    signers: those whose records count as the user's own, for remarks on records without trust.
     missing_extra: the optional package whose lack ended the notebook ("": none). Failures are then
         no problems, and the cells after the last one that ran need not run.
     """
@@ -104,6 +107,7 @@ def _attribute_to_cell(problem: Problem, number: int) -> Problem:
 def _lacks_trust(problem: Problem) -> bool:
     from ..agent import RecordedTurns  # slow to import, and most notebooks have no problem
 
+    # a run that refuses to play a stranger's code reports it with these words
     return RecordedTurns.FOREIGN in problem.text
 
 

@@ -65,9 +65,10 @@ class Outcome(msgspec.Struct):
         return str(self.failures[0]) if self.failures else ""
 
     def write(self, path: Path, *, over: bool = False) -> None:
-        """Write the notebook to `path`. `over`: this is its source, whose unchanged cells stay.
+        """Write the notebook to `path`. Raises OSError.
 
-        The source is not written if only the place of its records would change. Raises OSError.
+        `over`: `path` is the notebook that was executed. Its cells stay as they are where nothing
+        is new, and the file is not written if only the place of its records would change.
         """
         if not over:
             nbformat.write(self.notebook, str(path))
@@ -145,9 +146,11 @@ def execute_notebook(
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
+    # for the file: records move from the outputs into the metadata (a test writes no file)
     if not options.strict:
         NotebookRuns(nb).remove_widgets()
         NotebookRuns(nb).lift()
+    # cells that ran, and whose Python code began no run now, lose the runs of earlier executions
     if options.rerun == "live":
         NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)

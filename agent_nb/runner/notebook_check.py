@@ -8,7 +8,7 @@ Rules
   model. Runs whose model is a script need no record and are counted apart.
 - The user chooses the signers whose records count as the user's own, never the repository.
 - The report names the command that records again where that helps. The file is not written.
-- If a missing extra ends the notebook, it is skipped, unless it has another problem.
+- A notebook that a missing extra ends is skipped, unless it has another problem.
 """
 
 from __future__ import annotations
@@ -127,6 +127,7 @@ def check_notebook(
         find_problems(nb, checks, shown_runs, outcome, signers, missing_extra=missing_extra)
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
+    # `find_problems` leaves out failures of no cell, and all failures if an extra is missing
     if failing or not missing_extra:
         failing += [
             Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
@@ -191,6 +192,7 @@ def _find_time_zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     newest = max(
         (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
     )
+    # only the first event is decoded, because a record may hold many
     start = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
     origin = start.settings.get("place") if isinstance(start, RunStart) else None
     zone = origin.get("zone") if isinstance(origin, Mapping) else None

@@ -34,7 +34,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() and not lines
         self._line = ""
-        self._done = 0.0
+        self._done = 0.0  # the share of the cells that are over, 0 to 1
         self._since = time.monotonic()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -54,7 +54,7 @@ class Progress:
             self._write("\r\x1b[K")
 
     def cell(self, index: int, count: int, source: str) -> None:
-        """Show that a cell begins."""
+        """Show that the cell at `index` (from 0) of `count` cells begins; `source` is its text."""
         first = make_printable(
             next((s for s in source.splitlines() if s.strip()), ""), self._hidden
         ).strip()[:LONGEST]

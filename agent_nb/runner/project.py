@@ -1,7 +1,8 @@
 """Reads what `test` lets pass in a project, from its `pyproject.toml`.
 
     [tool.agent_nb]
-    allowed_hosts = ["data.example.org"]   # with a tape a test asks no other host, else no model
+    # a test may ask these; else it refuses hosts of models, and with a tape all other machines
+    allowed_hosts = ["data.example.org"]
 
     [[tool.agent_nb.normalize]]
     pattern = 'build [0-9a-f]{7}'   # a regular expression; matches in results are not compared
@@ -57,8 +58,12 @@ def read_hosts(notebook: Path) -> tuple[str, ...]:
 
 
 def _read_setting(notebook: Path, name: str) -> tuple[Path, Any]:
-    """Return the file of a notebook's project and what it says in `[tool.agent_nb]`, else []."""
+    """Return the file of a notebook's project, and the value of `name` in its `[tool.agent_nb]`.
+
+    The value is [] without a file or an entry. Raises UsageError for a file that cannot be read.
+    """
     folders = notebook.resolve().parents
+    # a relative path stands for no file
     file = next((f for folder in folders if (f := folder / FILE).is_file()), Path(FILE))
     value: Any = {}
     try:

@@ -3,10 +3,10 @@
 Why: a project that tests with pytest gets its notebooks into the same run and report.
 
 Rules
-- Without `--agent-nb` nothing is collected. Checkpoints and executed copies never are.
+- Without `--agent-nb` nothing is collected. Checkpoints and executed copies are never collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file, and
-  so find no records: during every test of a notebook `Launch.NOTEBOOK` names the file, unless the
-  user has set this variable.
+  so find no records. So the environment variable `Launch.NOTEBOOK` names the file during every test
+  of a notebook, unless the user has set this variable.
 """
 
 from __future__ import annotations
@@ -121,4 +121,4 @@ class NotebookItem(pytest.Item):
 
 
 class ReplayFailed(Exception):  # noqa: N818  (pytest shows the name)
-    """A notebook did not replay; the message is the report."""
+    """A notebook did not replay; the message is the report, or why the test could not begin."""

@@ -6,7 +6,7 @@ record is kept instead, the notebook has no diff in git.
 Rules
 - Times, generated names (of runs, calls, blocks, spans) and sealed thoughts do not count.
 - Everything else counts: each text, argument, result and picture, tokens, cost, the order.
-- Of a map count its rows, in any order, and its total use, but no snapshots of its progress.
+- Of a map, the rows (in any order) and the total use count, but not the snapshots of its progress.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class _GeneratedNames:
         long = sorted((n for n in self._numbers if len(n) >= _SHORTEST), key=len, reverse=True)
         # a text may also name a run by the first characters of its id
         short = [re.escape(run[:_SHORTEST])] if len(run) > _SHORTEST else []
+        # `(?!)` matches nothing
         self._texts = re.compile(
             rf"(?<!\w)(?:{'|'.join([*map(re.escape, long), *short])})(?!\w)" if long else r"(?!)"
         )
@@ -117,6 +118,7 @@ class _GeneratedNames:
         """Return a JSON value whose texts have numbers in place of the names."""
         if isinstance(value, str):
             number = self._numbers
+            # a match that is not a name is the short id of the run
             return self._texts.sub(lambda text: number.get(text[0], number[self._run]), value)
         if isinstance(value, Mapping):
             return {self.replace_in(key): self.replace_in(part) for key, part in value.items()}

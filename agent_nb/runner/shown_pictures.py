@@ -26,7 +26,7 @@ from ..record import (
 )
 
 Cell = Mapping[str, Any]
-Bundle = Mapping[str, Any]
+Bundle = Mapping[str, Any]  # a display: MIME type -> content
 
 
 def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
@@ -46,7 +46,7 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
 
 
 def uncompared_kinds(cell: Cell) -> list[str]:
-    """Return the kinds of displays beside the cards of a cell that are not compared."""
+    """Return the MIME types in a cell's displays, other than its cards, that are not compared."""
     pairs = (DisplayPair(display, display) for display in _list_displays(cell))
     return list(dict.fromkeys(kind for pair in pairs for kind in pair.uncompared_kinds()))
 
@@ -59,7 +59,10 @@ def _compare_displays_in_order(
     *,
     all_ran: bool,
 ) -> Iterator[str]:
-    """Compare displays in their order; `new` may lack some of `old`, unless `all_ran`."""
+    """Compare displays in their order; `new` may lack some of `old`, unless `all_ran`.
+
+    `compare` returns how two displays differ, in words ("": they are equal).
+    """
     if len(old) == len(new):
         differences = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
         yield from (
@@ -82,6 +85,7 @@ def _compare_displays_in_order(
 
 
 def _compare_pictures(old: Bundle, new: Bundle) -> str:
+    # the text that Matplotlib gives for a figure
     figure = _join_text(old.get("text/plain", "")).startswith("<Figure size")
     before, now = (
         _join_text(next(b[k] for k in PictureComparison.TYPES if k in b)) for b in (old, new)

@@ -8,7 +8,8 @@ Rules
 - Notebooks run on other threads; the main thread only waits, and turns a signal into `Stopped`.
 - Further signals are ignored for `PATIENCE` seconds, in which kernels usually end; after that they
   end the process at once.
-- Stopping cancels each registered execution in its loop; its kernel is shut down before it ends.
+- Stopping cancels each registered execution in its loop; the execution shuts its kernel down before
+  it ends.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PATIENCE = 5.0  # s after the first signal in which others are ignored
 
 
 class Stopped(KeyboardInterrupt):
-    """Executions were stopped; the message names the signal."""
+    """Executions were stopped; the message names the signal if a signal raised this."""
 
 
 class _Executions:
@@ -52,7 +53,7 @@ class _Executions:
             self._tasks.pop(task, None)
 
     def stop(self) -> None:
-        """Cancel all of them, and those that begin later."""
+        """Cancel all registered executions; those that begin later raise Stopped."""
         with self._lock:
             self.stopped = True
             for task, loop in self._tasks.items():

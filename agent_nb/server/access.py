@@ -5,7 +5,9 @@ page whose host name resolves to 127.0.0.1 can read the answers.
 
 Rules
 - The Host header must name this server.
-- A request that changes something must not come from a page of another origin.
+- A request with the token may come from any origin. With the cookie, which browsers send by
+  themselves, a request that changes something must come from a page of this server or of a named
+  origin.
 - `POST /login` exchanges the token for a cookie, because an EventSource cannot send the token.
 - The cookie contains a digest of the token, never the token.
 - Secrets are compared in constant time, and a refusal does not say which part was right.
@@ -53,7 +55,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Denied | None:
         """Return why a request is refused, or None.
 
-        `headers` have lower-case names. `scheme`: the scheme of the request, http or https.
+        `headers` have lower-case names. `cookie`: the value of this server's cookie ("": none).
+        `scheme`: the scheme of the request, http or https.
         """
         host = headers.get("host", "")
         if not self.host_allowed(host):
@@ -89,6 +92,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     def _same_origin(self, origin: str, own: str) -> bool:
         """Return whether a page of `origin` may use the server at `own`; never for "" or `null`."""
+        # `()` equals no origin, so an invalid one is refused even if `own` is invalid too
         return origin in self.origins or (_origin(origin) or ()) == _origin(own)
 
 

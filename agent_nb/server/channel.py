@@ -25,6 +25,7 @@ from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 class Entry(msgspec.Struct, eq=False):
     """One event of a run and its position.
 
+    `seq`, `epoch` and `n` make the id (see the rules of the file); `n` is 0 for a stored event.
     `texts`: framing -> the event encoded for it, made once for all subscribers.
     """
 
@@ -64,7 +65,8 @@ class Info(msgspec.Struct, frozen=True):
 
     status: `running`, how the run ended, or `away` if its process has been silent for a while.
     started: epoch seconds. prompt: its first 200 characters.
-    controls: `cancel` and `approve`, if this process offers them.
+    events: the number of stored events. controls: `cancel` and `approve`, if this process offers
+        them.
     """
 
     run: str
@@ -80,7 +82,8 @@ class Info(msgspec.Struct, frozen=True):
 class Shared(msgspec.Struct, eq=False):
     """The lock, settings and waker that all channels of one hub share.
 
-    `wake` is called with a channel that has new entries; the lock is not held then.
+    `keep`: the entries that the buffer of each channel holds. `epoch`: the epoch of this start of
+    the hub. `wake` is called with a channel that has new entries; the lock is not held then.
     """
 
     keep: int

@@ -6,7 +6,8 @@ Rules
 - The last SSE frame of an entry has the entry's id. Each frame before it has that id and the number
   of frames that follow, so a client that is cut off in between resumes there.
 - Frames are counted from the end: a block that is read again may have more frames at its beginning.
-- A stateful format is encoded for each client; on resume its state is rebuilt.
+- A stateful format is encoded for each client; on resume its state is rebuilt from the entries that
+  the client already has.
 - Items that a format calls internal (`internal:*`) are left out by default.
 - Over SSE, a comment at the end of the stream names what the format could not carry.
 """
@@ -26,8 +27,9 @@ CANONICAL = "canonical"
 class Frames:
     """The encoder of one stream.
 
-    `skip`: the client has everything up to this position, except the last `rest` frames of the
-    entry there. `internal`: include internal items.
+    `form`: one of the codec's forms ("": its default). `earlier`: how many runs the conversation
+    had before this one. `skip`: the client has everything up to this position, except the last
+    `rest` frames of the entry there. `internal`: include internal items.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Frames:
     def _entry(self, entry: Entry) -> bytes:
         if self._encoder is None:
             return self._canonical(entry)
+        # also for an entry that the client has, because the encoder must see every event
         items = self._encoder.items(entry.event)
         if entry.position == self._skip and self._rest:
             return self._encode_items(items, entry.id, self._rest)

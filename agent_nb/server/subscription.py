@@ -6,8 +6,8 @@ nor other readers.
 Rules
 - The filter applies to replayed and live events alike.
 - If a filter or waker raises, only its own subscription closes, with `fault` set.
-- The waker is a function of the reader. The publishing thread calls it at the first entry after the
-  reader has taken all, and not again until it has taken all again.
+- The waker is a function of the reader. The publishing thread calls the waker at the first entry
+  after the reader has taken all, and not again until the reader has taken all again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ class Source(Protocol):
 
 
 class Subscription:
-    """One reader of one run: `take` returns new entries; once `closed`, no more come."""
+    """One reader of one run: `take` returns new entries; once `closed`, no more come.
+
+    `position`: the entries after it are read. `gap`: a Gap to return first. `lag`: how many entries
+    the reader may be behind (0: as many as the buffer has). `overflow`: a reader that has lost
+    entries receives a Gap (`gap`), or is also disconnected (`disconnect`).
+    """
 
     def __init__(
         self,
@@ -94,7 +99,7 @@ class Subscription:
         self._hub.forget(self)
 
     def finish(self) -> None:
-        """Let the reader take the current entries, then close; wake it for that."""
+        """Wake the reader to take the entries that are here now; close once it has taken them."""
         self._until = self._channel.newest
         with suppress(Exception):  # the reader may be gone
             self._wake()
@@ -112,7 +117,7 @@ class Subscription:
             self.close("fault")
 
     def _filter_entries(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries that pass the filter; the position moves past the others too."""
+        """Return the entries that pass the filter; the position moves past all of them."""
         try:
             passed = [e for e in entries if self._wanted(e.event)]
         except Exception as fault:  # a faulty filter closes only its own subscription

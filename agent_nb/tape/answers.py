@@ -1,11 +1,12 @@
 """What a library reads in a recorded answer, for the person who decides whether it is served.
 
-Why not the events of the record: they stand beside the exchange, and a forged record may say less
-in them than its answer holds.
+Why not the events of the record: the record stores them beside the exchange, and in a forged record
+the events may say less than the answer that the library gets.
 
 Rules
-- Each choice of an answer is read by itself, since a library may use any of them.
-- An answer that no decoder reads, errors included, is a text.
+- Each choice of an answer is read by itself, since a library may use any choice, and a decoder
+  reads only one.
+- An answer that no decoder reads is a text; so is an error.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def _split_choices(body: Body) -> Iterator[Body]:
 
 
 def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
-    """Return (name, choice) pairs; in a stream its index is the name of a choice."""
+    """Return (name, choice) pairs. In a stream the name is the choice's index, by which chunks
+    belong together; in a whole answer it is the position.
+    """
     listed = (as_dict(c) for field in _CHOICES for c in as_list(value.get(field)))
     return [
         (str(choice.get("index", 0) if kind == "stream" else position), choice)
@@ -86,6 +89,6 @@ def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
 
 
 def _select_choice(value: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    """Return a chunk, or a whole answer, with one choice alone: the first one."""
+    """Return a chunk, or a whole answer, with the choice `name` alone, its index changed to 0."""
     chosen = [{**choice, "index": 0} for n, choice in _list_choices(value, kind) if n == name]
     return {k: chosen if k in _CHOICES else v for k, v in value.items()}

@@ -7,7 +7,8 @@ Why: a token of four letters comes in 250 bytes of JSON, of which only the lette
 
     {"is": value}             the same in each chunk
     {"from": 7, "by": 1}      7, 8, 9 …
-    {"text": text, "cut": …}  a text, cut into pieces of these lengths; the text is a string, or
+    {"text": text, "cut": …}  a text, cut into one piece for each chunk; `cut` has the lengths: a
+                              list, or if it is long, compressed in base64; the text is a string, or
                               `{"$text": 0, "before": "", "after": ""}`
     {"each": [value, …]}      one value for each chunk
 
@@ -36,7 +37,7 @@ INDEXES = frozenset({
 })  # fmt: skip
 SINGLE = -1  # stands in `order` for chunks that are in no group
 _FEWEST = 4  # chunks of a group
-_PLAIN = 64  # lengths that are written as a list
+_PLAIN = 64  # from this many lengths on, they are compressed
 _MOST = 1 << 22  # chunks of one stream
 _LARGEST = 1 << 24  # bytes that lengths may decompress to
 _DEEPEST = 100  # levels of a shape
@@ -48,7 +49,7 @@ _LEAF = 0  # stands in a shape for a value
 def pack_columns(
     chunks: Sequence[Any], references: References, texts: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the columns of chunks; `texts` are those of the blocks of the log."""
+    """Return the columns of chunks; `texts`: the texts of the log's blocks, for references."""
     flat = [_flatten(chunk) for chunk in chunks]
     rows: dict[str, list[list[Any]]] = {}
     for shape, leaves in flat:
@@ -220,7 +221,11 @@ def _read_text(text: Any, references: Dereferencer) -> str:
 
 
 def _cut(text: str, packed: Any, count: int) -> list[str]:
-    """Return a text in pieces; the last piece is longer or shorter where the home folder is."""
+    """Return a text in `count` pieces. Raises UsageError.
+
+    A home folder in the text may be longer or shorter on this machine than where the lengths were
+    counted; the last piece that is not empty takes the difference.
+    """
     lengths = _unpack_lengths(packed) if isinstance(packed, str) else packed
     if (
         not isinstance(lengths, list)

@@ -1,14 +1,17 @@
 """The bodies of requests, with each message stored once a notebook.
 
-Why: each request of a conversation repeats all messages before it; Claude's agent sends 84 kB each.
+Why: each request of a conversation repeats all messages before it; Claude's agent sends 84 kB in
+each request.
 
+A payload is a large value that a record stores once beside it; `{"$payload": key}` refers to it.
 A list of messages is a payload `{"after": {"$payload": key}, "take": n, "add": [message, …]}`: the
-first n messages of the list `key`, then new ones. A list without `after` begins with `add`.
+first n messages of the list `key`, then those in `add`. Without `after` it has only those in `add`.
 
 Rules
-- Other fields above 256 bytes are payloads too, and so are texts above 1 KB: a reference costs
-  150 bytes, and the list stores a message once in any case.
-- A list is read in a loop, not by nesting; each hash is checked before it is followed.
+- Other fields above 256 bytes are payloads too, and so are texts above 1 KB. Smaller ones are not:
+  a reference costs 150 bytes, and the list stores a message once in any case.
+- A list is read in a loop, not by recursion; the hash of each payload is checked before its `after`
+  is followed.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ LARGE_FIELD = 256  # bytes of a field that is a payload
 LARGE_TEXT = 1024  # bytes of a text inside a field or a message that is a payload
 _REMEMBERED = 64  # conversations that a request may continue
 _LONGEST = 500  # links of one conversation; then it is stored anew
-_MOST_LINKS = 2_000  # that are read
+_MOST_LINKS = 2_000  # links of one conversation that are read, since a record may say anything
 
 
 class Conversations:
@@ -57,6 +60,7 @@ class Conversations:
         texts = [encode_canonical(message) for message in messages]
         key, take = self._find_longest(texts)
         links = self._lists[key][1] if key else 0
+        # the same messages as in an earlier request, neither fewer nor more
         if key and take == len(texts) == len(self._lists[key][0]):
             return {"$payload": key}
         add = [packer.pack_inside(message) for message in messages[take:]]

@@ -19,7 +19,8 @@ from ..errors import WireError
 from ..wire import decompress_body
 from .exchange import LARGEST, Body, Exchange, Request, Response
 
-# headers that a replay sends too; a location is a path below the server's base URL
+# headers of an answer that are kept, so that a replay sends them too; `location` is then a path
+# below the server's base URL
 _SENT_AGAIN = ("content-type", "location", "request-id", "x-request-id")
 
 
@@ -42,7 +43,7 @@ class Received:
             self._pieces.clear()
 
     def read(self, status: int, headers: Mapping[str, str]) -> Response:
-        """Return the answer, decompressed, as far as it came."""
+        """Return the answer as far as it came, decompressed; a digest if too large or damaged."""
         body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
         if self._size <= LARGEST:
             with suppress(WireError):
@@ -74,7 +75,9 @@ class Received:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """An exchange with a server as it went, unredacted, with the headers of its request."""
+    """An exchange with a server as it went, unredacted, with the headers of its request, from
+    `began` to `ended` (epoch seconds).
+    """
 
     request: Request
     headers: Mapping[str, str]
@@ -86,6 +89,8 @@ class Sent:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """The exchange; to read a long stream takes some tenths of a second."""
+        """The exchange. Reading a long stream takes some tenths of a second; a compressed one needs
+        a thread without an event loop.
+        """
         response = self.received.read(self.status, self.answered)
         return Exchange(request=self.request, response=response)

@@ -4,13 +4,14 @@ Rules
 - A request matches by provider, method, path, query and body. What differs by chance is masked on
   both sides: temporary folders, addresses of objects, files of cells, the date where a text names
   it as today's, Pydantic's version in the links of its errors, what Claude Code says of its
-  surroundings (`claude_code`), and what the project's `normalize` says. A server on this machine
-  has another port each time it is started.
-- What executions of the cell that asks used comes first, then what those of others did; in each
-  group the newest execution that used such a record, in its order. Where it is unknown what
-  executions used, they are those that made the records. The order of the records breaks ties.
-- An answer is used once in each execution of a cell: one call more than recorded is a miss. One
-  that has libraries send the request again (`RETRIED`) answers the repetitions too.
+  surroundings (`claude_code`), and what the project's `normalize` says. The port of a server on
+  this machine does not count, since it is another one each time the server is started.
+- Several records may match. Those of the cell that asks come first, then those of each other cell.
+  Of each cell only the newest execution that used such a record counts, in its order. If it is
+  unknown what executions used, the newest one that made such a record counts. The order of the
+  records breaks ties.
+- An answer is used once in each execution of a cell: one call more than recorded is a miss. But an
+  error after which libraries send the request again (`RETRIED`) answers the repetitions too.
 - A miss names the first field that differs from the nearest recorded request.
 """
 
@@ -33,7 +34,8 @@ from .packed import read_exchange
 _DATE = (
     r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
 )
-_START = r"(?:\b|(?<=\\[nrt]))"  # of a word; in JSON a letter stands before the first one of a line
+# the start of a word; in JSON the first word of a line follows the letter of an escape such as `\n`
+_START = r"(?:\b|(?<=\\[nrt]))"
 MASKS: tuple[tuple[str, str], ...] = (
     # the lookbehind: in a picture's base64 each character would begin another attempt
     (r"(?<![\w./\\:-])[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
@@ -57,8 +59,9 @@ _Masks = list[tuple[re.Pattern[str], str]]
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded exchange, the `key` of its request (`TapeMasks.make_key`), where it was made, and
-    the `record` that holds it.
+    """A recorded exchange, the `key` of its request (`TapeMasks.make_key`), and the `record` that
+    holds it. `cell`, `execution`, `started` (epoch seconds) and `ordinal` (its place among the
+    exchanges of that execution): where and when it was made.
     """
 
     exchange: Exchange
@@ -119,7 +122,8 @@ class TapeMasks:
 class TapeIndex:
     """The recorded exchanges of a notebook.
 
-    `used`: the records that executions of each cell used, those of the newest one first.
+    `used`: `Recording.cell` -> for each of its executions, the newest first, the ids of the records
+    that the execution used, in its order.
     """
 
     def __init__(
@@ -157,7 +161,7 @@ class TapeIndex:
         return Miss(self._describe_nearest(request, cell))
 
     def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
-        """Return the recordings to try: of each cell, those that one execution used."""
+        """Return the recordings to try, in order; see the rules of the file."""
         chosen: dict[str, Recording] = {}
         for name in dict.fromkeys([cell, *(r.cell for r in candidates)]):
             for recording in self._choose_execution(candidates, name):

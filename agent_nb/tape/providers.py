@@ -1,7 +1,9 @@
-"""The servers that the tape stands before: the variable that names each one's address, and how it
-writes an error.
+"""The servers that the tape stands before: for each provider the environment variable of its
+address, and the form of its errors.
 
-Why addresses are names too: a server that the notebook names itself (`tape.url`) has no other one.
+Why: libraries find the tape by these variables, and must be able to read the tape's own errors.
+
+Why addresses are names too: a server that the notebook gives itself (`tape.url`) has no other name.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from ..models import Config, Http
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider; `tail` ends its base URL, and is no part of a request's path.
+    """A provider. `variable` and `key`: the environment variables of its address and API key.
 
-    `aliases`: further variables for the address, which some libraries read first.
+    `official`: its base URL. `tail`: the path at the end of the base URL, which `Request.path` does
+    not have. `aliases`: further variables for the address, which some libraries read first.
     """
 
     name: str
@@ -62,7 +65,7 @@ PROVIDERS = (
         "https://generativelanguage.googleapis.com",
     ),
 )
-# hosts of clouds that serve models to each customer under another name
+# hosts of clouds, which serve models under another host name for each customer or region
 _of_cloud = re.compile(
     r"(?:^|\.)(?:openai\.azure\.com|bedrock-runtime\.[\w-]+\.amazonaws\.com|(?:[\w-]+-)?aiplatform\.googleapis\.com)$"
 ).search
@@ -89,10 +92,11 @@ def is_model_host(host: str) -> bool:
 
 
 def make_error(provider: str, path: str, status: int, message: str) -> dict[str, Any]:
-    """Return an error as the provider writes it, or the API that a request's `path` is of."""
+    """Return an error in the form of the provider or of the API of `path`; of OpenAI for others."""
     of_openai, of_anthropic, of_google = _ERROR_TYPES.get(status, _INVALID)
     if provider == "anthropic" or "/messages" in path:
         return {"type": "error", "error": {"type": of_anthropic, "message": message}}
+    # `generateContent` or `streamGenerateContent`
     if provider == "google" or "enerateContent" in path:
         return {"error": {"code": status, "message": message, "status": of_google}}
     return {"error": {"message": message, "type": of_openai, "code": "agent_nb_tape"}}

@@ -1,10 +1,13 @@
-"""Secrets leave an exchange before anything of it is stored.
+"""Replace the secrets of an exchange before anything of it is stored.
+
+Why: a notebook holds the exchange, and people share notebooks.
 
 Rules
-- Keys in the request's own headers, query and body are secrets too, wherever they stand; each is
-  known by the name of its field, so that a request with another key is the same request.
-- So are the ids of a device and an account that Claude Code sends (`claude_code`).
-- A key that a stream cuts into pieces is found: the texts at one place of its chunks are one text.
+- Keys in the request's own headers, query and body are secrets too, wherever else they stand. The
+  name of its field replaces each key, so that a request with another key is the same request.
+- The ids of a device and an account that Claude Code sends are secrets too (`claude_code`).
+- A key that a stream cuts into pieces is found: the texts that stand at the same place of its
+  chunks, under the same indexes (`INDEXES`), are searched as one text.
 - Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
 """
 
@@ -32,7 +35,7 @@ _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signatur
 
 
 def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets that a request carries, by name."""
+    """Return the secrets of at least `_SHORTEST` characters that a request carries, by name."""
     found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
     return {
         name: value
@@ -45,6 +48,7 @@ def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]
 def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in headers.items():
         if _key_header(name) and value.strip():
+            # the last word: `Authorization` has a scheme before the key, as in `Bearer KEY`
             yield f"header {name}", value.split()[-1]
         if name == "cookie":
             pairs = (pair.partition("=") for pair in value.split(";"))
@@ -116,7 +120,7 @@ def _redact_chunks(
                 holder[key] = redactor.feed(holder[key])
             holder, key = texts[-1]
             holder[key] += redactor.close()
-    # names of fields too
+    # the texts of chunks are done; this pass also covers the names of fields
     cleaned: list[Any] = redact_value(out, secrets, opaque=OPAQUE)
     return cleaned
 

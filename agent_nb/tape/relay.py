@@ -5,8 +5,9 @@ Why our own framing: a web server and an HTTP client added ten times the delay t
 Rules
 - It listens on 127.0.0.1 alone, and answers 404 to a path without its secret. It names its address
   to nobody but the variables that libraries read.
-- Requests go on as our own do (`Http.forward`): proxies, certificates, no redirects. Bodies pass
-  unaltered, an answer chunk by chunk. Only uncompressed answers are asked for.
+- Requests go on as an agent's own do (`Http.forward`): with the same proxies and certificates, and
+  redirects are not followed. Bodies pass unaltered, an answer chunk by chunk. Only uncompressed
+  answers are asked for.
 - If the client goes away, so does the upstream request. If the server cannot be reached, the answer
   is an error (502) that names its address; an answer that breaks off closes the connection.
 - What the relay writes names the address of the server. An SDK still has ours: in its `base_url`,
@@ -55,11 +56,11 @@ _PIECE = 1 << 16
 class Relay:
     """The relay of one kernel; `upstreams` are the base URLs of the providers by their names.
 
-    `answer` is called for each request: in a thread, unless `is_quick` returns True, since a change
-    of threads delays the request. `refuse` makes the relay also a proxy that refuses each request;
-    it takes the target and returns the reason. `aliases`: what further variables for a provider's
-    address hold, "" if they are not set. Their calls are the provider's, so that they are found
-    where the variables are not set.
+    `answer` is called for each request: in a thread, unless `is_quick` returns True and the tape
+    has no budget, since a change of threads delays the request. `refuse` makes the relay also a
+    proxy that refuses each request; it takes the target and returns the reason. `aliases`: further
+    variable for a provider's address -> its value, "" if it is not set. Calls to such an address
+    are recorded as the provider's, so that they match where the variable is not set.
     """
 
     _BACKGROUND: ClassVar[Background | None] = None
@@ -244,8 +245,10 @@ class _Connection:
         return None if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED else event
 
     async def _read_body(self, head: h11.Request) -> bytes | None:
-        """Return the body of a request, None if it is too large; all of it is read in any case,
-        since a client that still writes would not read the answer.
+        """Return the body of a request, None if it is too large.
+
+        A body that is too large is read to its end, since a client that still writes would not read
+        the answer; but not if the client waits for a "100 Continue" before it sends the body.
         """
         length = dict(head.headers).get(b"content-length", b"0")
         size, pieces = int(length) if int(length) > _LARGEST_REQUEST else 0, bytearray()
@@ -367,6 +370,7 @@ class _Connection:
                 received.complete = True
                 await self._send(h11.EndOfMessage())
             except Exception as fault:
+                # not as a ModelError: `_handle` would answer 502 after the head of this answer
                 raise ConnectionError(str(fault)) from None
             finally:
                 sent.append(

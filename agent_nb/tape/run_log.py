@@ -37,7 +37,7 @@ UNANSWERED = "not answered in this notebook"
 def make_logs(
     calls: Iterable[tuple[Exchange, str, float, float]],
 ) -> list[EventLog]:
-    """Return the logs of redacted exchanges, each with the id of its run and its times."""
+    """Return logs of redacted exchanges; `calls`: exchange, run id, beginning and end (epoch s)."""
     listed, prices = list(calls), Prices()
     results = find_results(as_dict(exchange.request.body.value) for exchange, *_ in listed)
     return [
@@ -55,8 +55,11 @@ def make_log(
     prices: Prices,
     run: str = "",
 ) -> EventLog:
-    """Return the log of a redacted exchange. `results`: what calls returned, by their ids."""
-    times = [began]
+    """Return the log of a redacted exchange that `began` and `ended` at these epoch seconds.
+
+    `results`: what calls returned, by their ids (`find_results`). `run`: "" for a new id.
+    """
+    times = [began]  # the last one is the time of the next events
     log = EventLog(run, clock=lambda: times[-1])
     begin_log(log, exchange.request)
     times.append(ended)
@@ -129,7 +132,7 @@ def _find_result(call: Call, results: Mapping[str, Any]) -> Result:
 
 
 def _read_prompt(body: Mapping[str, Any]) -> str:
-    """Return the text of the last message of a request, of those that no program's author wrote."""
+    """Return the text of a request's last message, if possible not an instruction; "" for none."""
     for name in MESSAGES:
         value = body.get(name)
         if isinstance(value, str):
@@ -168,8 +171,9 @@ def find_results(requests: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _find_google_results(contents: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the results that a request of Google's API sends; one without an id answers the first
-    call of its name that is not answered.
+    """Yield (id of the call, result) of the results that a request of Google's API sends.
+
+    A result without an id answers the first call of its name that has no result yet.
     """
     calls: list[dict[str, Any]] = []
     for part in (as_dict(p) for c in contents for p in as_list(as_dict(c).get("parts"))):

@@ -36,8 +36,8 @@ _FREE = (
 )  # fmt: skip  # how paths end that cost nothing
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _UNLIMITED = 4_000  # tokens of an answer that its request does not limit
-_PICTURE = 1_000  # tokens
-_LONG = 4_000  # characters; an encoded picture or file has more without a space
+_PICTURE = 1_000  # tokens that an encoded picture or file counts as
+_LONG = 4_000  # characters; such a picture or file has more without a space
 _CHARACTERS = 4  # of a token
 _SHARE = 0.1  # of the budget, for a call whose price comes with its answer
 
@@ -50,7 +50,10 @@ class _ServerModel(msgspec.Struct, frozen=True):
 
 
 class Charge(msgspec.Struct, frozen=True, eq=False):
-    """A call: its estimate in dollars, that of the `sent` tokens, and how its answer is priced."""
+    """What a call may cost. `cost`: its estimate in dollars (0: nothing is counted).
+
+    `cost_sent`: the part of it for the `sent` tokens. `tariff`: how its answer is priced.
+    """
 
     cost: float = 0.0
     cost_sent: float = 0.0
@@ -59,7 +62,7 @@ class Charge(msgspec.Struct, frozen=True, eq=False):
 
 
 class Spending:
-    """What the calls of a kernel have `spent` under a `budget`, in dollars; 0: no budget."""
+    """What a kernel's calls have `spent` under a `budget`, in dollars; 0: they are not counted."""
 
     def __init__(self) -> None:
         self.budget = 0.0
@@ -67,7 +70,8 @@ class Spending:
         self._under_way: set[Charge] = set()
         self._waiting: list[Charge] = []  # in the order of arrival
         self._lock = threading.Lock()
-        self._changed: Future[None] = Future()  # ends when a call ends or one that waits leaves
+        # done when a call ends, a waiting one begins or leaves, or the budget changes
+        self._changed: Future[None] = Future()
 
     def change_budget(self, budget: float) -> None:
         """Set the budget, also for the calls that wait."""
@@ -181,7 +185,9 @@ def _count_sent(value: Any) -> int:
 
 
 def _count_allowed(body: Any) -> int:
-    """Return the most tokens that a request lets the model write, in all its answers."""
+    """Return the most tokens that a request lets the model write, in all its choices; `_UNLIMITED`
+    if it sets no limit.
+    """
     fields = as_dict(body)
     places = (fields, as_dict(fields.get("generationConfig")))
     caps = (place.get(cap) for place in places for cap in _CAPS)

@@ -1,11 +1,11 @@
 """A proxy on this machine that passes what programs ask, apart from the targets that are refused.
 
-Why: the child processes of a test must reach their data, but no model, and variables of proxies
-cannot name the hosts that are meant.
+Why: the child processes of a test must reach their data, but no model. The environment variables of
+proxies cannot name the hosts that are meant, so all requests go through here.
 
 Rules
-- It passes bytes: of `CONNECT` all of them, of a plain request its head with the target as a path.
-  Such a connection ends with its answer.
+- The bytes of a `CONNECT` pass unaltered. Of a plain request the head is written anew, with the
+  target as a path, and without the headers for a proxy; the connection ends with its answer.
 - A refused target is answered with 403 and the reason, one that cannot be reached with 502.
 """
 

@@ -7,7 +7,7 @@ Rules
 - An answer for a tool, a call or the run is kept until the run ends; each run has its own Approver.
 - A yes for the notebook is kept until its kernel restarts. Events record it with the scope `tool`:
   a record must not carry a permission.
-- A yes for the run does not cover a tool with `each`.
+- A yes for the run does not cover a tool with `Tool.each`, such as an MCP tool that may destroy.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again. Then only a denial counts: the user is not asked twice.
 - If nobody can be asked, the call is denied with advice on how to allow it.
@@ -94,7 +94,7 @@ class Approver:
         )
 
     def _find_remembered(self, tool: Tool, args: dict[str, Any]) -> Decision | None:
-        """Return the earlier answer for this tool, else for it with these arguments, or None."""
+        """Return the earlier answer for the tool, or for the tool with these arguments, or None."""
         if not self._remembered:
             return None
         mark = KernelPermissions.mark(tool)
@@ -140,13 +140,15 @@ class Approver:
             if answer.allow:
                 self._permissions.allow(tool)
         elif answer.scope != "once":
+            # `kernel` too, if the run may not use permissions: then it counts as `tool`
             self._remember(tool, args, answer)
         return answer
 
     def _remember(self, tool: Tool, args: dict[str, Any], answer: Decision) -> None:
         """Keep an answer for further calls.
 
-        With the scope `args` it holds for the arguments that the user approved, perhaps edited.
+        With the scope `args` the answer holds for the arguments that the user decided on: the
+        edited ones, if the user edited them.
         """
         mark, about = KernelPermissions.mark(tool), "this tool"
         if answer.scope == "run":

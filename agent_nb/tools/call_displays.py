@@ -4,7 +4,7 @@ Why: people look for a picture in the card of the call that made it, not below a
 
 Rules
 - The cell itself displays what needs a script, a frame or an extension of the front end. The result
-  of the call then has its text.
+  of the call then has the text of that display.
 - Displayed text is treated as printed text.
 - Everything is redacted before it is kept.
 """
@@ -25,8 +25,9 @@ from .results import convert_formatted
 class CallDisplays:
     """The `capture.Displays` of one call; `figures` holds what it keeps.
 
-    `write` receives the text that stands for a display. `clean` returns a MIME bundle without
-    secrets. `through`: no view shows the card, so the cell displays everything as well.
+    `write` receives the text that stands for a display in the output. `on_change`: see `Figures`.
+    `clean` returns a MIME bundle without secrets. `through`: no view shows the card, so the cell
+    displays everything as well.
     """
 
     def __init__(
@@ -82,7 +83,8 @@ class CallDisplays:
     def convert_value(
         self, value: Any, bundle: Mapping[str, Any], *, quiet: bool = False
     ) -> Outcome:
-        """Return the outcome of a cell; `value`: of its last expression, formatted as `bundle`.
+        """Return the outcome of a cell; the shell has formatted `value`, that of the cell's last
+        expression, as `bundle`.
 
         `quiet`: the code ends with a semicolon, so that only the model gets the value, as text.
         """

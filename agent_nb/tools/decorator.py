@@ -9,7 +9,8 @@ Why: a tool is written, tested and called as a plain function; the decorator onl
 Rules
 - An undeclared function counts as one without effects: a user who names it as a tool thereby allows
   its calls.
-- `effect="outside"` (or `side_effects=True`) requires approval before each call.
+- `effect="outside"` (or `side_effects=True`) and `effect="kernel"` require approval before each
+  call, unless the policy or an earlier answer decides it (`approval`).
 - Coroutine functions and async generators run on the agent's event loop, everything else in a
   worker thread (`thread="main"`: in the kernel's main thread).
 """
@@ -109,8 +110,8 @@ def as_tool(function: Any, name: str = "") -> Tool:
         isinstance(existing, Tool)
         and inspect.unwrap(existing.invoke, stop=lambda f: f is function) is function
     ):
-        # else `functools.wraps` has copied the `.tool` of the wrapped function, or a bound method
-        # shows that of its plain function: such a tool would call another function than this
+        # the check above: `functools.wraps` copies the `.tool` of the wrapped function, and a bound
+        # method shows the `.tool` of its plain function; both would call another function than this
         return existing
     return _make(function, _declaration(function) or Declaration(), name)
 
@@ -129,8 +130,8 @@ def is_tool(value: Any) -> bool:
 def _declaration(value: Any) -> Declaration | None:
     """Return the declaration of `@tool` on a value, or None.
 
-    Read from `__dict__`: objects may fake any attribute, and each object of the namespace is
-    searched.
+    It is read from `__dict__` alone: `is_tool` looks at every object of the namespace, and an
+    object may fake any attribute.
     """
     value = _inside_partials(value)
     fields = own_fields(value.__func__ if is_a(value, types.MethodType) else value)

@@ -4,7 +4,8 @@ Why: tools return DataFrames, arrays, figures and images, whose libraries must n
 
 Rules
 - Only methods of an object's type count, as in IPython, since an object may fake any attribute.
-- Only static types pass (no widgets, no scripts), each at most `LARGEST` characters.
+- Only static types pass (no widgets, no scripts): a text or bytes up to `LARGEST`, other contents
+  as JSON (`convert_to_json`).
 - Hidden content is removed: text in a picture, and comments in HTML, which may split a key.
 - A method of a foreign object that raises counts as one that returns nothing.
 """
@@ -21,7 +22,8 @@ from typing import Any
 from ..wire import base64_without_text, replace_surrogates
 from .values import convert_to_json, short_repr
 
-LARGEST = 4_000_000
+LARGEST = 4_000_000  # characters of a text, or bytes
+# rows and columns of a compact text
 _ROWS = 20
 _COLUMNS = 20
 # MIME type -> the method by which an object returns it
@@ -90,7 +92,7 @@ _HIDE: dict[str, Callable[[str], str]] = {
 
 
 def is_tabular(value: Any) -> bool:
-    """Return True for arrays, tables and columns: values with a non-scalar shape."""
+    """Return True for arrays, tables and columns: values whose `shape` is a tuple, not ()."""
     has_shape = hasattr(type(value), "shape") or hasattr(type(value), "to_string")
     shape = getattr(value, "shape", None) if has_shape else None
     return isinstance(shape, tuple) and shape != ()

@@ -6,8 +6,8 @@ Rules
 - `call_tool` raises only the cancellation that its caller asked for.
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
-- Values are rendered (repr, to_html, savefig …) where the tool ran, not on the event loop, unless
-  they are cheap.
+- Values are rendered (repr, to_html, savefig …) on the thread where the tool ran. Those of async
+  tools are rendered in a worker, not on the event loop, unless they are cheap (`_CHEAP`).
 - Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
   script, stdout and stderr get it as well.
 """
@@ -156,7 +156,10 @@ def _call_sync(
     finish: Callable[[Any], Outcome],
     prints: _PrintedOutput,
 ) -> Any:
-    """Call a synchronous tool; return its Outcome, or the awaitable or async generator."""
+    """Call a synchronous tool; return its Outcome, or an awaitable or async generator that it gave.
+
+    `_finish_on_loop` runs such a value to its end. Raises Cancelled after a stop.
+    """
     with prints.captured():
         value = call()
         if inspect.isgenerator(value):
@@ -186,7 +189,7 @@ def _exhaust(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 
 @mark_foreign
 async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
-    """Await or iterate an unfinished value on the event loop."""
+    """Await or iterate a value on the event loop, if it is unfinished, and return its outcome."""
     if inspect.isasyncgen(value):
         value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):

@@ -1,11 +1,12 @@
 """The tools that the user has allowed for this notebook: until its kernel restarts.
 
-Why separate from a run's approvals: only this permission outlives a run, so it can be listed and
-revoked.
+Why separate from a run's approvals: only such a permission outlives a run, so users must be able to
+list and revoke it.
 
 Rules
-- Kept only in this process: in no file, record or event. A restart forgets it.
-- A run whose conversation has turns from records that the user did not sign does not use it.
+- A permission is kept only in this process: in no file, record or event. A restart forgets it.
+- A run whose conversation has turns from records that the user did not sign uses no permission: its
+  Approver gets None (`agent.assembly`).
 - A permission holds for the tool as it is (`mark`): if the tool changes, the user is asked again.
 """
 
@@ -75,7 +76,7 @@ def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
 
 
 def _code(function: Any) -> list[str]:
-    """Return the names of a function and the digest of its code, "" if none can be seen.
+    """Return a function's module, its name and the digest of its code ("": no code can be seen).
 
     The notebook's folder is not known here, so code below the current folder counts. After
     `os.chdir` the digest may change, and the user is asked again.

@@ -45,7 +45,7 @@ class Figures:
     def __init__(
         self, on_change: Callable[[int, Picture | None], None] = lambda index, picture: None
     ) -> None:
-        """`on_change` is called with the index of each new picture, and with None after `clear`."""
+        """`on_change` gets index and content of each new picture, and (0, None) after `clear`."""
         self._pictures: dict[Any, Picture] = {}  # key, or an object in place of one -> picture
         self._formatted: dict[str, Picture] = {}  # base64 -> that picture, with its figure's data
         self._on_change = on_change
@@ -246,9 +246,9 @@ def fit_size(picture: Picture) -> Picture | None:
 
 
 def picture_of(source: Any) -> Picture | None:
-    """Return bytes, an attachment, a figure or an image as an attachment; None if it is neither.
+    """Return `source` (bytes, an attachment, a figure or an image) as an attachment.
 
-    Never raises.
+    None if it is none of these. Never raises.
     """
     if isinstance(source, Mapping):
         return Shown.clean_picture(source)
@@ -311,14 +311,19 @@ def is_bundle(value: Any) -> bool:
 
 
 def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
-    """Return attachments of those sources that are pictures, and the number of the others."""
+    """Return the sources that are pictures as attachments, and the number of those left out: other
+    values, pictures that stay too large, and those beyond `MOST`.
+    """
     candidates = [picture_of_result(source) for source in sources]
     attachments = tuple(filter(None, map(fit_size, filter(None, candidates))))[:MOST]
     return attachments, len(candidates) - len(attachments)
 
 
 def replace_pictures(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
-    """Return a value with its pictures moved to `figures` and replaced by their captions."""
+    """Return a value with its pictures moved to `figures` and replaced by their captions.
+
+    `depth`: levels of containers that are still searched.
+    """
     if type(value) is dict and len(value) <= _WIDEST and depth:
         fields = {k: replace_pictures(v, figures, depth - 1) for k, v in value.items()}
         return fields if any(fields[k] is not value[k] for k in fields) else value

@@ -17,8 +17,8 @@ Rules
 - In doubt a restricting rule matches and an allowing rule does not.
 - Restricting globs also match other spellings of a name or value (`./x`, another case, `-` for `_`)
   and what a command starts (`sudo -u bob rm x` is `rm x` too).
-- Allowing globs match both the value and its normalised path, and span shell operators only if they
-  spell them out.
+- An allowing glob must match a value and, if the value has `..`, its normalised path too. The glob
+  spans shell operators only if it spells them out.
 - Each part of a shell command (`command_line`) is decided by the first rule that matches it or the
   whole; the strictest decision counts.
 - What an offered file allows (`Policy.offer`) has no effect until the user allows the file.
@@ -44,7 +44,7 @@ from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
-# the same, the strictest first
+# the same verdicts, the strictest first
 STRICT: tuple[Verdict, ...] = ("deny", "ask", "allow")
 _GLOB = frozenset("*?[")
 
@@ -62,7 +62,7 @@ class Rule(msgspec.Struct, frozen=True):
     where: str = ""
 
     def concerns(self, tool: Tool, args: Mapping[str, Any], command: str = "") -> bool:
-        """Return whether the rule matches a call, leaving its argument `command` aside."""
+        """Return whether the rule matches a call; for its `command` see `matches` and `fitting`."""
         if not any(self.names(tool.name, name) for name in self.tools):
             return False
         match = _allows if self.verdict == "allow" else _restricts
@@ -118,7 +118,11 @@ class Policy(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
     def judge(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict on a call and its reason ("": no rule matched)."""
+        """Return the verdict on a call and its reason.
+
+        The reason is the rule's own and its place, or the policy's name for the default; "" if a
+        tool without effects runs because no rule matches.
+        """
         properties = tool.spec.parameters.get("properties", {})
         defaults = {
             name: prop["default"]

@@ -6,7 +6,7 @@ Rules
 - Reading is strict: a fault is a UsageError that names file and line.
 - A file in the notebook's folder, or one with a relative path, may come from a stranger: its
   allowing rules hold only after the user has allowed the file (`host.trust`).
-- Until then the policy describes these rules in its Offer.
+- Until then the policy has an Offer, which describes these rules to the user.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
 
 
 def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
-    """Return whether `file` is inside `folder` or was named by a relative path (`written`).
+    """Return whether `file` is inside `folder`, or `written`, as the user wrote it, is relative.
 
-    A link is inside if it or its target is.
+    A link is inside if the link itself or its target is.
     """
     if not os.path.isabs(os.path.expanduser(written)):
         return True
@@ -180,6 +180,7 @@ def _read_texts(node: Any, fault: _FaultMaker) -> tuple[str, ...]:
 
 
 def _read_verdict(node: Any, fault: _FaultMaker) -> Verdict:
+    """Return the verdict that a node names. Raises UsageError."""
     for verdict in VERDICTS:
         if node.value == verdict:
             return verdict

@@ -1,7 +1,8 @@
 """Compute the digest of a tool's code with everything it uses from the notebook's project.
 
-Why apart from `source`: earlier records hold digests by the rules of that file, and must not go
-stale because these rules cover more.
+Why: a record is stale if the code that its tools use has changed. Why apart from `source`: earlier
+records hold digests by the rules of `source`, and must not go stale because the rules here cover
+more.
 
 Rules, beside those of `source`
 - The project begins at the nearest folder from the notebook's upwards that has a `pyproject.toml`
@@ -119,7 +120,10 @@ class ProjectSearch(Search):
     def _add_names(
         self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
     ) -> None:
-        """Add the values that the names of a text have in `space`, and their assignments."""
+        """Add what `names` stand for in the namespace `space`, and where `module` assigns them.
+
+        `text`: the code in which the names occur.
+        """
         for name in sorted(names & space.keys()):
             self._named(name, space[name], text)
             self._assignment(module, name)
@@ -148,7 +152,7 @@ class ProjectSearch(Search):
                 yield from self._files(name)
 
     def _files(self, name: str) -> Iterator[Path]:
-        """Yield the file of a module of the project, loaded or not."""
+        """Yield the file of the module `name`, loaded or not, if the project has it."""
         loaded = getattr(sys.modules.get(name), "__file__", None)
         paths = [Path(loaded)] if isinstance(loaded, str) else []
         # a module that is not loaded is looked for where Python would look

@@ -84,7 +84,8 @@ def convert_result(
 ) -> Outcome:
     """Convert what a call returned to its outcome. Never raises.
 
-    `figures`: the pictures that the call has shown; those of the value are added.
+    `limit`: characters that the model reads. `render`: makes the bundle that people see (None: the
+    value's own). `figures`: the pictures that the call has shown; those of the value are added.
     """
     if isinstance(value, Outcome):
         shown = display.clean_bundle(value.display) or None
@@ -225,7 +226,10 @@ def convert_error(error: BaseException) -> Outcome:
 
 
 def trace(error: BaseException) -> str:
-    """Return the last frames of the tool's own code, without paths of the home folder and cells."""
+    """Return the traceback of an error as text: the last `_FRAMES`, without those of `_OURS`.
+
+    The path of the home folder becomes `~`, the file of a cell `<notebook cell>`.
+    """
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next

@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class MakeContext(Protocol):
-    """Makes the context of a call, given where it reports to."""
+    """Makes the context of a call: `emit` takes its progress, `relay` events of its sub-agent."""
 
     def __call__(
         self, *, emit: Callable[[Update], None], relay: Callable[[Any], None]
@@ -47,8 +47,9 @@ class MakeContext(Protocol):
 class RunningCall:
     """One call of a batch.
 
-    `before`: set when the previous call that uses the kernel has ended (None: this one need not
-    wait). `over`: set when this call has ended. `outcome`: None until then.
+    `before`: set when the previous call that uses the kernel has ended (None: this call need not
+    wait). `over`: set when this call has ended. `outcome`: None until then. `returned_after_stop`:
+    what the tool still returned after it was asked to stop, None if nothing.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class RunningCall:
         self._start = time.monotonic()
 
     def emit(self, update: Update) -> None:
-        """Report progress, from any thread. Raises Cancelled once the call must stop."""
+        """Report progress, from any thread. Raises Cancelled if the call must stop or has ended."""
         if self.context.cancelled or self.outcome is not None:
             raise Cancelled
         news = results.convert_update(update)

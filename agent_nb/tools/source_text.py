@@ -25,7 +25,7 @@ _LEFT_OUT = "compare"  # the option of `@tool` that digests leave out
 
 
 def read_source(function: types.FunctionType) -> str:
-    """Return the plain text of a function, "" if it has no source."""
+    """Return the source of a function in the form that digests cover, "" if it has no source."""
     try:
         return normalize_source(_own_text(function))
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
@@ -55,7 +55,7 @@ def normalize_source(text: str) -> str:
     text = textwrap.dedent(text)
     tree = parse_source(text)
     lines = _without_comments(text)
-    # from the last one up, so that the line numbers of the others stay right
+    # from the last replacement up, so that the line numbers of the earlier ones stay right
     for expression, replacement in sorted(
         _replacements(tree), key=lambda pair: pair[0].lineno, reverse=True
     ):
@@ -71,7 +71,7 @@ def normalize_source(text: str) -> str:
 def parse_source(text: str) -> ast.Module:
     """Return the syntax tree of a text, an empty module if it cannot be parsed.
 
-    It is shared: callers only read it.
+    The cache shares the tree among all callers, so they must not change it.
     """
     try:
         return ast.parse(text)
@@ -93,7 +93,10 @@ def _without_comments(text: str) -> list[str]:
 
 
 def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """Yield expressions and the text that replaces them."""
+    """Yield expressions and the text that replaces them.
+
+    A docstring loses its indentation, a decorator the options that digests leave out.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = node.body[0]

@@ -33,7 +33,7 @@ def _encoding(raw: Any, path: ConfinedPath) -> str:
     """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
     head = raw.peek(_SNIFF)[:_SNIFF]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
-    # more than a tenth of unreadable bytes; one more, as `head` may end within a character
+    # binary: a null byte, or more than a tenth unreadable; `+ 1`: `head` may end within a character
     if not bom and (
         b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
     ):
@@ -44,7 +44,10 @@ def _encoding(raw: Any, path: ConfinedPath) -> str:
 
 
 class _Lines:
-    """The lines of a file; long ones are cut and marked. `over`: `_SCANNED` stopped the reading."""
+    """The lines of a file; long ones are cut and marked. Raises Cancelled after a stop.
+
+    `over`: the reading ended at `_SCANNED` characters, perhaps before the end of the file.
+    """
 
     def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
         self.over = False

@@ -7,8 +7,8 @@ Rules
 - The thread has a copy of the caller's context variables: its output is captured as the caller's.
 - What the function raises reaches the event loop inside a `Caught`, as a value: a KeyboardInterrupt
   raised in a task would end the loop.
-- `stop` raises SystemExit in the function, at most once. Code inside a C call sees it only when it
-  returns; until then the thread is abandoned.
+- `stop` raises SystemExit in the function, at most once. A function inside a call of C code sees it
+  only when that call returns; until then the thread is abandoned.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def catch_outcome(function: Callable[[], Any]) -> Caught:
 class Worker:
     """A daemon thread that runs one function; it starts with the object, on a running event loop.
 
-    `future` receives the Caught on that loop; a SystemExit if `stop` came before the function
-    ended.
+    `future` receives the Caught on that loop. If `stop` came before the function ended, the Caught
+    has a SystemExit, unless the function caught that.
     """
 
     def __init__(self, function: Callable[[], Any], name: str) -> None:

@@ -42,6 +42,9 @@ class Toolset:
     - `chosen`: the names that the user chose, an input of a run (None: all tools and references)
     - `by_prompt`: the prompt itself chose them, not a configuration
 
+    The combinators (`filter`, `prefix`, `rename`, `+`) return toolsets whose tools all count as
+    chosen by the prompt.
+
     Raises UsageError if two different tools have the same name.
     """
 
@@ -72,7 +75,7 @@ class Toolset:
     ) -> Toolset:
         """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
-        A text may hold several names with commas; `namespace` has the functions for names. Raises
+        A text may hold several names with commas. A name is looked up in `namespace` first. Raises
         UsageError for an unknown name, with suggestions.
         """
         if isinstance(wanted, Toolset):
@@ -216,7 +219,7 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def available() -> dict[str, tuple[str, ...]]:
-    """Return the names of built-in and installed tools by plug-in (empty: not usable here)."""
+    """Return plug-in -> the names of its tools, () if it cannot be used here."""
     return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in list_plugins(_ROOM)}
 
 

@@ -47,10 +47,10 @@ def make_parts(
 ) -> list[dict[str, Any]]:
     """Return the mime bundles of a run's events, each for an output of its own, in order.
 
-    They are parts of the page, and the charts and widgets between them. `most`: the largest number
-    of bundles (0: any); the last one has the rest, with charts as pictures. `above`: the text of
-    the cell above the page; `folds`: what is open, as the live view left it (`LiveView.folds`). The
-    other options are those of `make_bundle`.
+    The bundles are parts of the page, and the charts and widgets between the parts. `most`: the
+    largest number of bundles (0: any); the last one has the rest, with charts as pictures. `above`:
+    the text of the cell above the page. `folds`: what is open, as the live view left it
+    (`LiveView.folds`; keys and values: `Context.folds`). The others are those of `make_bundle`.
     """
     context = Context(thoughts=thoughts, above=above, folds=folds or {})
     full_page = page(RunView(badge=badge).extend(events), context)
@@ -63,7 +63,10 @@ def make_parts(
 def make_folded_bundle(
     line: str, logs: Sequence[Iterable[Event]], remarks: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the mime bundle of a line that opens to the cards of several runs."""
+    """Return the mime bundle of a `line` that opens to `remarks` and the cards of several runs.
+
+    `logs`: the events of each run.
+    """
     pages = [page(RunView().extend(log), Context()) for log in logs]
     cards = (section.child for each in pages for section in each.sections)
     body = (*(text_row(remark, "", wrap=True) for remark in remarks), *cards)

@@ -22,7 +22,7 @@ from .format import clip_text, count_noun
 LONGEST = 200  # characters of a line
 VALUE = 80  # characters of one value among others
 FEW = 6  # items of a list that are named
-# name of an argument that is code, whatever its length -> its language, a Pygments name
+# name of an argument that is code, whatever its length -> its language, a Pygments name, or ""
 CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": "", "source": ""}
 # name of a tool -> the language of its code, whatever the argument is called
 LANGUAGES = {"python": "python", "shell": "bash", "bash": "bash", "sql": "sql"}
@@ -38,8 +38,8 @@ _MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}
 class CallLine(NamedTuple):
     """The arguments of a call as text for its line.
 
-    `language`: that of the text, if it is code. `whole`: the text has all arguments in full.
-    `prose`: it is a sentence, such as the task of a sub-agent.
+    `language`: that of the text, if the text is code (`CODE`). `whole`: the text has all arguments
+    in full. `prose`: the text is a sentence, such as the task of a sub-agent.
     """
 
     text: str
@@ -68,7 +68,7 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
 
 
 def find_telling_line(code: str) -> str:
-    """Return the line of a source that says best what it does."""
+    """Return the line of a source that says best what the source does, "" if all are blank."""
     lines = (line.strip() for line in code[:8000].splitlines())
     filled = [line for line in lines if line]
     importing = False  # inside the brackets of an import

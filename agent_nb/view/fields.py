@@ -5,7 +5,8 @@ Why: code in JSON is unreadable, so a text is edited with its real lines.
 Rules
 - A field that was not touched returns the value it was made from; line ends are kept.
 - A text with hidden characters is edited as JSON in ASCII, which shows them.
-- Only the arguments that the call has get fields; the last field takes others, as a JSON object.
+- Only the arguments that the call has get fields. A last field takes others, as a JSON object,
+  unless the call has all arguments of the schema.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .nodes import Field
 OTHERS = ""
 #: The key, in place of a field's name, of what is wrong with the call as a whole.
 CALL = "\0"
-REASON = "reason"
+REASON = "reason"  # the name of the field for the reason of a denial
 MOST_WORDS = 2000  # characters of a reason
 
 
@@ -47,7 +48,10 @@ def reason_field() -> Field:
 
 
 def read_fields(typed: Iterable[tuple[Field, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments that fields hold, and the faults: name of a field → what is wrong."""
+    """Return the arguments that fields hold, and the faults: name of a field → what is wrong.
+
+    `typed`: each field with its content: the index of a choice, a bool for a flag, else a text.
+    """
     args: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for field, value in typed:
@@ -90,7 +94,7 @@ def _read_field(field: Field, value: Any) -> Any:
     """Return the argument that a field holds. Raises ValueError with a sentence for the user."""
     if field.kind == "choice":
         return field.choices[value]
-    # an untouched field returns its value, of which the text may not show everything (line ends)
+    # an untouched field returns its own value, since its text may lack a part of it (line ends)
     if field.kind == "flag" or value == text_of(field):
         return value if field.kind == "flag" else field.value
     if field.kind == "number":

@@ -27,7 +27,7 @@ STEP = 0.5  # lines by which a card folds in one paint; a slow page may show sev
 PAUSE = 0.09  # seconds between two such steps, at least
 SETTLED = 0.55  # seconds until a page has shown a step, which `live.css` animates
 MOST = 16  # lines of an open body that are shown
-FEW = 3  # a body of at most so many lines gets half that room
+FEW = 3  # a body of at most so many lines gets half of `MOST`
 LETTERS = 100  # characters of a line, in a page of the usual width
 SCROLLS = 13  # lines of a box that scrolls
 
@@ -117,7 +117,10 @@ def room(fold: Fold) -> float:
 
 
 def count_lines(parts: Iterable[Node]) -> int:
-    """Return the lines of nodes in a column, at most `MOST`; a fold that gives way is open."""
+    """Return the lines of nodes in a column, at most `MOST`.
+
+    A fold that gives way counts as open.
+    """
     lines = 0
     for node in parts:
         lines += _COUNT.get(type(node), _count_other)(node)

@@ -16,7 +16,7 @@ from .nodes import Row, T, Tone
 MINUTE = 60
 LARGEST = 1e15  # larger numbers are written as this one
 
-# status of a call or a node -> (mark, tone, word)
+# status of a call or a node -> (mark, tone, word); `left`: open when its run ended
 STATUS: dict[str, tuple[str, Tone, str]] = {
     "writing": ("○", "muted", "writing"),
     "queued": ("○", "muted", "queued"),
@@ -42,7 +42,7 @@ FAILURES = {
     "no_key": "without key",
     "scoring": "failed in scoring",
 }
-# statuses that end with the kernel: the live view hides them when it is gone
+# statuses that end with the kernel: the live view hides them when the kernel is gone
 MOVING = frozenset({"writing", "queued", "waiting", "running"})
 # name of a tool, or a word in it -> glyph
 ICONS = {

@@ -109,7 +109,8 @@ class LiveView:
           "args"?}`) and `deny` (`{"call_id", "reason"?}`); a mapping from id to function works too.
         - In a mapping, `describe({"call_id"})` may return the schema of a call's arguments and a
           function that returns what is wrong with edited arguments.
-        - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
+        - `publish` sends bundles; all kinds but `text` need it. `write` takes the output of the
+          kind `text` (None: it goes to stdout).
 
         Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
         """
@@ -134,7 +135,8 @@ class LiveView:
         recovery = Recovery(log.run, options.journal)
 
         def nudge() -> None:
-            renderer.nudge()  # assigned below: it takes the painter, and that takes `nudge`
+            # `renderer` is assigned below, because it needs the painter, which needs `nudge`
+            renderer.nudge()
 
         def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
             publish(data, metadata, display, update)
@@ -180,7 +182,7 @@ class LiveView:
     ) -> None:
         """Show another run in the same display from now on (see `Renderer.follow`).
 
-        A notebook that is saved meanwhile names that run.
+        A notebook that is saved meanwhile names the new run. `badge`, `journal`: see `ViewOptions`.
         """
         self.log = log
         self.renderer.follow(log, RunView(badge=badge), events)

@@ -7,8 +7,9 @@ Rules
 - Text is raw; the drawer escapes it.
 - A node has no style, but a tone that says what its text means (`ok`, `bad`).
 - `Button`, `Editor` and `Field` are drawn in the live view only.
-- Buttons, editors, bars, accordions and prose with a key are widgets of their own in the live view;
-  all other nodes are static HTML there.
+- Nodes that change or take input have widgets of their own in the live view (`widgets.slots`):
+  panels, steps, bars, buttons, forms, editors, charts, accordions, folds and prose with a key, and
+  the stacks and boxes around these. All other nodes are static HTML there.
 - This file imports nothing of ours.
 """
 
@@ -24,7 +25,7 @@ Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """Base of all nodes. Compared by identity: an unchanged card returns the same node again."""
+    """Base of all nodes. Compared by identity: `layout` keeps the node of an unchanged card."""
 
 
 class T(Node, frozen=True, eq=False):
@@ -53,6 +54,7 @@ class Row(Node, frozen=True, eq=False):
 
     Where room is short, `left` is cut with an ellipsis, and on the right only a `T` with `cut`.
     `wrap`: `left` breaks instead. `live`: screen readers announce its changes (`aria-live`).
+    `buttons`: drawn in the live view only.
     """
 
     left: tuple[T, ...]
@@ -293,7 +295,7 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def about(self) -> str:
-        """An id of the question: that of the call, then the question's own if it has one."""
+        """An id of the question: the id of its call, then its own id if it has one."""
         payload = self.payload if isinstance(self.payload, dict) else {}
         return ":".join(str(payload[name]) for name in ("call_id", "question") if name in payload)
 
@@ -354,6 +356,7 @@ def unfit(value: Any, kind: Any = Node) -> str:
     if origin is tuple:
         if not isinstance(value, tuple):
             return _describe_fault(value, kind)
+        # every tuple in a node holds any number of items of one type
         return next(filter(None, (unfit(item, options[0]) for item in value)), "")
     # a subclass of a node is refused: it could compute its fields anew after this check
     if not isinstance(value, (int, float) if kind is float else kind) or (

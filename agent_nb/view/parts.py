@@ -5,7 +5,7 @@ an output with its own MIME type.
 
 Rules
 - A chart or widget divides a page if it stands in a section, panel, step, stack or box. Inside a
-  fold it stays a picture; cards first take those of sub-agents out (`take_out`).
+  fold it stays a picture, so cards take the charts of nested runs out of their folds (`take_out`).
 - The parts of a page are pages, in order; the first has the page's label.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from .nodes import Box, Interactive, Node, Page, Panel, Section, Stack, Step
 
-CONTINUED = " (continued)"
+CONTINUED = " (continued)"  # ends the label of every page but the first
 
 
 def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
@@ -28,6 +28,7 @@ def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
     if not isinstance(parts[0], Page):
         parts.insert(0, Page(page.label, ()))
     if most and len(parts) > most:
+        # of two parts, the second would hold every chart: the page may as well stay whole
         return [page] if most < 3 else [*parts[: most - 1], _join(page.label, parts[most - 1 :])]
     return [
         Page(page.label + CONTINUED, part.sections) if isinstance(part, Page) and n else part
@@ -44,7 +45,7 @@ def _join(label: str, parts: Iterable[Page | Interactive]) -> Page:
 
 
 def take_out(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interactive, ...]]:
-    """Return nodes without the charts and widgets that divide them, and these."""
+    """Return the nodes without dividing charts and widgets, and those charts and widgets."""
     pieces = [piece for child in children for piece in _split(child)]
     charts = tuple(piece for piece in pieces if isinstance(piece, Interactive))
     return tuple(piece for piece in pieces if not isinstance(piece, Interactive)), charts

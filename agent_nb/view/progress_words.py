@@ -1,6 +1,7 @@
 """The progress of a running call in words: how much is done, how fast, and the time left.
 
-Why: tools report fractions and counts only; speed and time left follow from two of them.
+Why: tools report fractions and counts only. The speed and the time left follow from the first and
+the latest fraction.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ def progress_words(state: CallCard) -> str:
     last part shows the other fields of the progress data.
     """
     fraction = state.fraction or 0.0
+    # the fields of the progress data besides output, fraction and message
     fields = dict(state.beside.rest)
     done, total, unit = fields.pop("done", None), fields.pop("total", None), fields.pop("unit", "")
     counted = (
@@ -31,6 +33,7 @@ def progress_words(state: CallCard) -> str:
 
 
 def _is_usable(value: Any) -> bool:
+    """Return whether a count that a tool sent is a number of bounded size."""
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     return usable and abs(value) <= LARGEST
 
@@ -46,7 +49,7 @@ def _measure_pace(state: CallCard, total: float | None) -> tuple[str, str]:
     rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])
     if rate <= 0 or state.fraction >= 1:
         return "", ""
-    left = (1 - state.fraction) / rate
+    left = (1 - state.fraction) / rate  # seconds; an estimate of a day or more is not shown
     return (
         f"{format_count(rate * total)}/s" if total else "",
         f"{format_duration(max(1, round(left)))} left" if left < 86_400 else "",

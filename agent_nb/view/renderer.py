@@ -49,7 +49,7 @@ class Source(Protocol):
 
 
 class Painter(Protocol):
-    """Shows a view. While it has a true attribute `moving`, it paints also without a new event."""
+    """Shows a view. If it has a true attribute `moving`, it is called without new events too."""
 
     def restart(self) -> None:
         """Start over: from now on `paint` shows another view, which begins like the last one."""
@@ -103,7 +103,7 @@ class JoinedDeltas:
 
     @property
     def delta(self) -> Delta:
-        """All of them as one."""
+        """All deltas taken so far, as one."""
         if len(self._texts) > 1:
             return structs.replace(self._first, text="".join(self._texts))
         return self._first
@@ -163,7 +163,7 @@ class Renderer:
     def begin(self) -> float | None:
         """Subscribe and fold the events so far.
 
-        Returns the time to paint them at, or None if the run has ended.
+        Returns the epoch seconds at which to paint them, or None if the run has ended.
         """
         self.subscribe()
         self._fold()
@@ -231,7 +231,7 @@ class Renderer:
             self._paint(self._clock())
 
     def step(self) -> float:
-        """Fold the events that came, and paint if the view has changed and a frame is due.
+        """Fold the events that came; paint if the view or its clock changed and a frame is due.
 
         Returns the seconds to wait for the next step, if no event comes (at most 1).
         """
@@ -306,4 +306,5 @@ class Renderer:
         return sent
 
     def _until_second(self, now: float) -> float:
+        """Return the seconds until the clock of a running view changes; 1 if the run has ended."""
         return max(0.0, min(1.0, self._second - now)) if self.view.running else 1.0

@@ -6,13 +6,14 @@ defined (VS Code, Colab, print).
 
 Rules
 - The fallback is always written as a literal `rgb(…)`: JupyterLab's sanitizer drops a colour
-  without.
+  without such a literal.
 - The live view and the static page use the same declarations: the page has them inline, `live.css`
   refers to them by name (`$PANEL`).
-- Nodes have a margin above only; text has one below only, inside a box with padding. Two margins
-  must never touch, because boxes of widgets do not collapse them.
+- Nodes have a margin above only. Text has a margin below only, inside a box with padding. Two
+  margins must never touch, because boxes of widgets do not collapse them.
 - Inline styles use only properties that JupyterLab's sanitizer keeps: no `position`, no `z-index`,
-  no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
+  no `url()`; sizes in px. Only `WHOLE` (a click selects all of a text) is lost there: text in
+  untrusted outputs is selected by hand.
 - This file imports nothing of ours.
 """
 
@@ -63,7 +64,7 @@ def ink(tone: str) -> str:
 
 
 def tint(tone: str, share: int = 8) -> str:
-    """Return the style of a background in `tone`; without a tone, the neutral one."""
+    """Return the style of a background in `tone`; "" and `muted` give the neutral one."""
     if tone and tone != "muted":
         return f"background-color:{mixed(role(tone), share, 'transparent')}"
     return f"background-color:{GROUND}"
@@ -153,6 +154,7 @@ WIDE_WORDS = f"flex:1 1 200px;{WORDS}"
 # white: many plots have black axes and no background of their own
 IMAGE = "max-width:96%;max-height:480px;margin:2px 0 4px 14px;border-radius:4px;background-color:rgb(255,255,255)"
 
-# The animations of `live.css` that show a lost kernel, and how long they wait for a beat.
+# The animations of `live.css` that show a lost kernel, and how long they wait for a beat. They are
+# equal: each beat changes from one to the other, which starts the wait anew.
 BEATS = ("agent-nb-tick", "agent-nb-tock")
 SILENCE = 15  # seconds without a beat

@@ -1,10 +1,11 @@
 """A typed answer as nodes: rows as a table, an object as fields and values, a scalar as it is.
 
-Why: the answer is JSON, which people read as a table, and which may have a million rows.
+Why: people read JSON better as a table. The answer may have a million rows, so tables are bounded.
 
 Rules
 - Only the text of an answer that its event marks as typed comes here; other text is never parsed.
-- Tables and cells are bounded (`ROWS`, `COLUMNS`, `CELL`) and say how much is left out.
+- Tables and cells are bounded (`ROWS`, `COLUMNS`, `CELL`). A table says how much is left out; a cut
+  cell ends with an ellipsis.
 - Only the answer and its fields become tables; deeper values are JSON in a cell, or a tree.
 """
 
@@ -19,7 +20,7 @@ from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
 from .values import CELL, bounded, cell
 
-ROWS, COLUMNS = 50, 12
+ROWS, COLUMNS = 50, 12  # of a table; of an object, so many small and so many large fields
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"  # null
 # how to get the items that a table leaves out
@@ -87,7 +88,7 @@ def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
 
 
 def _needs_room(value: Any) -> bool:
-    """Return whether a field needs more room than a cell: rows, or JSON that is long."""
+    """Return whether a field needs more room than a cell: a list of objects, or long JSON."""
     return isinstance(value, dict | list) and (
         _are_objects(value) or len(_draw_cell(value)) >= CELL // 2
     )

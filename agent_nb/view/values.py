@@ -29,7 +29,7 @@ SVG = "image/svg+xml"
 # an output of a cell is shown beside its run if it has one of these types
 DISPLAY_TYPES = (SVG, *IMAGES, "text/html", "text/markdown", "text/latex")
 OPEN_PICTURES = 6  # more are in a fold
-LARGEST_IMAGE = 6_000_000  # base64 characters
+LARGEST_IMAGE = 6_000_000  # characters of an image in base64, of an SVG drawing, or of HTML
 ROWS, COLUMNS = 20, 10  # rows of a table that are shown; a value with more columns becomes a tree
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
 # a traceback of Python, or of IPython, which begins with dashes and the error below them
@@ -296,7 +296,7 @@ def gist(
 ) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
-    `pictures`: the number of its figures; if there are any, the result is just `2 figures`.
+    `pictures`: the number of its figures; if it has any, only that is returned, as `2 figures`.
     """
     if pictures:
         return count_noun(pictures, "figure")

@@ -4,7 +4,8 @@ Why: a tool name or an argument that reverses the reading direction can show ano
 the one that will run.
 
 Rules
-- Every drawer applies it: `show_hidden` to names and arguments, `show_output` to outputs and code.
+- Every drawer applies these functions: `show_hidden` to names and arguments, `show_output` to
+  outputs and code.
 - Prose (`show_prose`) keeps the direction marks that other scripts need, but not the overrides.
 """
 

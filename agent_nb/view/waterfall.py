@@ -3,10 +3,10 @@
 Why: the cards show what happened, but not which request or tool the user waited for.
 
 Rules
-- What is open at the end of the log ends with its last event.
+- A request, call or node that is open at the end of the log ends at the time of the last event.
 - Times are seconds since the run's first event.
-- Kinds of segments: `wait`, `think`, `call` (the model writes one), `respond`, `tool`, `failed` (a
-  tool), `node`.
+- Kinds of segments: `wait`, `think`, `call` (the model writes a call), `respond`, `tool` (a call
+  runs), `failed` (a call runs, and its result is not `ok`), `node`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class TimeRow(msgspec.Struct, frozen=True):
 
     @property
     def start(self) -> float:
-        """When it begins, in seconds."""
+        """When the line begins, in seconds since the run began."""
         return min((s.start for s in self.segments), default=0.0)
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """The seconds from the beginning of the line to its end, pauses included."""
         return max((s.end for s in self.segments), default=0.0) - self.start
 
 
@@ -108,7 +108,8 @@ class _TimeRows:
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             running = Segment("tool", start, self._last)
-            self._rows.append(TimeRow(name, (*segments, running), note=open_note))
+            segments = [*segments, running]
+            self._rows.append(TimeRow(name, tuple(segments), _find_level(call_id), open_note))
         for name, start, level in self._spans.values():
             self._rows.append(
                 TimeRow(name, (Segment("node", start, self._last),), level, open_note)
@@ -185,8 +186,13 @@ class _TimeRows:
             segments = [*segments, Segment(kind, start, max(end, start))]
         if segments:
             note = "" if event.status == "ok" else event.status
-            level = event.call_id.count("/")
+            level = _find_level(event.call_id)
             self._rows.append(TimeRow(name or event.name, tuple(segments), level, note))
+
+
+def _find_level(call_id: str) -> int:
+    # the id of a call inside a sub-agent begins with the ids of the calls around it
+    return call_id.count("/")
 
 
 # name of an extension event about a node of a graph of thought -> its phase

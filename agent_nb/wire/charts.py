@@ -54,6 +54,7 @@ _ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)
 _INLINE = re.compile(r"data:image/", re.IGNORECASE)
 # the parts of a key of Plotly, which may be a path: images[0].source
 _KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
+# sought in the whole JSON, so a chart with one of these in its data is refused too
 _POLLUTING = ("__proto__", "constructor.prototype")
 _CURSOR = re.compile(r"[\w-]+").fullmatch  # a word; a picture would be url(…)
 # how a tooltip of Vega gets a member `image`, whose address it shows as a picture: as a key of data
@@ -66,7 +67,7 @@ _LONGEST_NOTE = 300  # characters
 
 
 class Shown(dict[str, Any]):
-    """A clean copy of an attachment, whose content may be forged."""
+    """A copy of an attachment, whose content may be forged; only `clean` checks it."""
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
     NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
@@ -209,7 +210,10 @@ def _chart_kind(kind: str) -> str:
 
 
 def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
-    """Yield True for each address from which a chart would load something."""
+    """Yield True for each address from which a chart would load something.
+
+    Raises RecursionError if the chart has more than `depth` levels.
+    """
     if not depth:
         raise RecursionError
     items = value.items() if isinstance(value, dict) else enumerate(value)

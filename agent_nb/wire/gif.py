@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_HEAD = 13  # bytes before the global table of colours
+_HEAD = 13  # bytes before the global table of colours; the flags are the third from the end
 _EXTENSION, _FRAME, _END = 0x21, 0x2C, 0x3B  # first bytes of blocks
 _TIMING, _APPLICATION = 0xF9, 0xFF  # labels of extensions
 # applications whose data are kept: repetition, and the colour profile
@@ -28,10 +28,12 @@ def _select_blocks(data: bytes) -> Iterator[bytes]:
     while at < len(data):
         kind, begin = data[at], at
         if kind == _EXTENSION:
+            # first byte and label, then sub-blocks; of an application, the first one has the name
             at = _end_of_blocks(data, at + 2)
             if at <= len(data) and _is_needed(data[begin + 1], data[begin + 2 : begin + 14]):
                 yield data[begin:at]
         elif kind == _FRAME:
+            # the first byte, 8 bytes of place and size, flags, colours, 1 byte of code size
             at = _end_of_blocks(data, at + 11 + _colour_bytes(data, at + 9))
             yield data[begin:at]
         elif kind == 0:  # some programs leave a byte too many

@@ -13,7 +13,8 @@ import re
 import unicodedata
 from typing import Literal
 
-_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})  # categories of Unicode
+# categories of Unicode: controls, formats, private use, surrogates, unassigned
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )

@@ -35,7 +35,7 @@ def _select_segments(data: bytes) -> Iterator[bytes]:
             yield b"\xff\xd9"
             return
         end = begin + int.from_bytes(data[begin : begin + 2])
-        if end < begin + 2 or end > len(data):
+        if end < begin + 2 or end > len(data):  # a size counts its own two bytes
             return
         content = data[begin + 2 : end]
         if kind == SCAN:
@@ -58,6 +58,7 @@ def _is_needed(kind: int, content: bytes) -> bool:
         return True
     if kind == 0xE2:
         return content.startswith(_ICC)
+    # 0xE0 to 0xEF are APP0 to APP15, the data of applications; 0xFE is a comment
     return not 0xE0 <= kind <= 0xEF and kind != 0xFE
 
 

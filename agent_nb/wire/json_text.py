@@ -26,6 +26,8 @@ _encode = msgspec.json.Encoder().encode
 _canonical_text = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
 ).encode
+#: Parse strict JSON, text or bytes. Raises msgspec.DecodeError, or UnicodeEncodeError for a lone
+#: surrogate.
 loads = msgspec.json.Decoder().decode
 
 
@@ -99,7 +101,7 @@ def nearest_json(value: Any) -> tuple[Any, bool]:
     """Return the nearest JSON value, and whether it differs from `value`.
 
     A program's object may hold what JSON cannot: lone surrogates, NaN, dates, sets, instances of
-    any class. Values nested too deeply become null.
+    any class. A value that is nested too deeply becomes null as a whole.
     """
     try:
         return _round_trip(value)

@@ -52,7 +52,10 @@ def clean_attachment(value: Any) -> dict[str, str] | None:
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a picture without text, Exif and unknown chunks; other bytes unchanged."""
+    """Return a picture without text, Exif and unknown chunks; other bytes unchanged.
+
+    Returns `data` itself if nothing was removed, so that callers can compare by `is`.
+    """
     clean = _CLEANERS.get(media_type(data), bytes)(data)
     return data if clean == data else clean
 
@@ -61,7 +64,7 @@ def _png(data: bytes) -> bytes:
     chunks, at = [PNG], len(PNG)
     while at + 12 <= len(data):
         size, name = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
-        end = at + 12 + size
+        end = at + 12 + size  # 12 bytes: the size, the name, and the checksum after the data
         if name in DRAWN:
             chunks.append(data[at:end])
         if name == b"IEND":

@@ -50,6 +50,7 @@ class Redactor(Unpicklable):
 
     def feed(self, text: str) -> str:
         """Return the text that may pass now."""
+        # nearly all text passes here: nothing in it may begin a key
         if not self._held and self._swallows is None and self._alert(text) is None:
             if text:
                 self._last = text
@@ -86,6 +87,7 @@ class Redactor(Unpicklable):
         self._held, self._size, self._grows = [], 0, None
         out: list[str] = []
         while pos < len(text):
+            # `begin` is -1 if no key follows; `key.end` is -1 if only later text can decide
             begin, key = self._search.find(text, pos, final=final)
             out.append(text[pos : begin if begin >= 0 else len(text)])
             if begin < 0:

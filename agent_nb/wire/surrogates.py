@@ -24,7 +24,7 @@ class SurrogatePairs:
         return bool(self._held)
 
     def feed(self, kind: str, text: str) -> str:
-        """Return the text that may pass now."""
+        """Return the text that may pass now; a first half at its end waits for the next piece."""
         if self._held and kind in self._held:
             text = self._held.pop(kind) + text
             # encoding joins the two halves into one character; other lone halves pass
@@ -45,6 +45,6 @@ class SurrogatePairs:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return `text`, as a built-in one, with lone surrogates replaced by U+FFFD."""
+    """Return `text` as a built-in `str`, with lone surrogates replaced by U+FFFD."""
     text = text if type(text) is str else str.__str__(text)
     return text if text.isascii() else _LONE.sub("\ufffd", text)

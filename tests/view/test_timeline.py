@@ -109,6 +109,13 @@ def test_open_spans_end_with_the_last_event(log):
     assert list_time_rows(log[:2])[0].note == "running"
 
 
+def test_a_running_call_of_a_sub_agent_stands_at_its_level():
+    outer = at(1, e.Started(call_id="a", name="helper", turn=1))
+    inner = at(2, e.Started(call_id="a/b", name="shell", turn=1))
+    rows = list_time_rows([at(0, e.RunStart()), outer, inner, at(3, e.User(content="x"))])
+    assert [(row.label, row.level) for row in rows] == [("helper", 0), ("shell", 1)]
+
+
 def test_blocks_without_requests_still_show():
     assert [
         r.label

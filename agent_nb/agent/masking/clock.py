@@ -108,7 +108,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     def shape(self) -> tuple[object, ...]:
         """How the value is written: two values can be compared only if their shapes are equal.
 
-        Form, names of parts, colons in the time, digits of an epoch value.
+        The shape is (form, names of the parts, colons in the time, digits of an epoch value).
         """
         written = {k: v for k, v in self.parts.items() if v and k not in _NOT_IN_SHAPE}
         colons = written.get("time", "").count(":")
@@ -158,10 +158,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         return names_day and self._is_near(day)
 
     def is_aged(self, new: Clock, old: Clock) -> bool:
-        """Return whether `ls -l` wrote both values for one file: `new` in this run, `old` later.
+        """Return whether `ls -l` wrote both values for one file, in this run and in a later run.
 
-        It shows the time of a file ("Nov 27 12:30"), and half a year later its year instead
-        ("Nov 27  2026").
+        `new`: in this run, with the time of a new file ("Nov 27 12:30"). `old`: half a year later
+        `ls -l` writes the year in place of the time ("Nov 27  2026").
         """
         same_day = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
         only_time = new.parts.get("time") and not new.parts.get("year")
@@ -171,6 +171,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             year = datetime.fromtimestamp(self.began, self._local).year
         except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
             return False
+        # in a run in January, the file may be from the year before
         return old.parts.get("year") in (str(year), str(year - 1))
 
     def _is_near(self, parts: Parts) -> bool:

@@ -1,11 +1,12 @@
 """Find out whether code reads a clock or runs a shell, itself or through functions of the project.
 
-Why: where the code measures, a duration in its result may differ; elsewhere it is the result.
+Why: where the code measures, a duration in its result may differ; elsewhere the duration itself is
+the result, and must be equal.
 
 Rules
 - Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
 - In doubt the answer is yes: any method called `now` counts.
-- No code is run: `tools.ProjectSearch` collects its source and the names it uses.
+- No code is run: `tools.ProjectSearch` collects the source texts and the names that they use.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _CLOCK_LINE = re.compile(
     rf"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?%%?{_TIMING_MAGIC}|run_(?:line|cell)_magic\(['\"]{_TIMING_MAGIC}",
     re.M,
 )
-# !ls, `x = !ls`, %%bash, %sx; subprocess, os.system and their like, in whatever context
+# !ls, `x = !ls`, %%bash, %sx; subprocess, os.system and their like anywhere, even in a comment
 _SHELL_LINE = re.compile(
     r"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?(?:!|%%?(?:bash|sh|script|sx|system)\b)|\bsubprocess\b"
     r"|\bcreate_subprocess_|\bos\.(?:system|popen)\b|\bget_ipython\(\)\.(?:system|getoutput)\b",
@@ -66,7 +67,7 @@ def read_function_measures(function: Any, folder: str | Path) -> Measures:
 
 
 def _find_measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
-    """Return what source texts measure that also use `names` from outside the project."""
+    """Return what source texts measure; `names`: what they use from outside the project."""
     listed = list(texts)
     clock = any(
         name in _CLOCK_FUNCTIONS or name.rpartition(".")[2] in _CLOCK_METHODS for name in names

@@ -4,7 +4,8 @@ Why apart from `clock`: how long something took differs each time, but "worked 7
 "900 rows/s" are results. So a difference is tolerated only where something measures (`Measures`).
 
 Rules
-- In results of code that reads a clock, numbers with a unit of time and rates may differ.
+- In results of code that reads a clock, rates and numbers with a unit of time may differ. A number
+  of seconds or more needs a decimal point, or a larger unit before it (`1min 3s`).
 - In the output of a shell, phrases such as `in 0.42s` may differ.
 - In every result, lines that test runners and progress bars print may differ, in exact forms only.
 - Values of one unit are alike if the larger is at most `FACTOR` times the smaller; values below
@@ -90,7 +91,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
             yield from (re.compile(form) for form in forms if applies)
 
 
-LINES, EXACT = Measures(), Measures(lines=False)  # EXACT: no duration may differ
+# LINES: what may differ in every result; EXACT: no duration may differ
+LINES, EXACT = Measures(), Measures(lines=False)
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):

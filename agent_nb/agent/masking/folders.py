@@ -35,7 +35,8 @@ _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):"
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST = 1024  # characters of a path before the name of a folder of packages
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
-# `tempfile` makes up 8 characters of this alphabet; two such names may share a few by chance
+# `tempfile` makes up 8 characters of `_RANDOM_ALPHABET`. In two names, up to 3 of them may be equal
+# by chance.
 _RANDOM = 8
 _LEAST_DIFFERENT = 5
 _RANDOM_ALPHABET = re.compile(r"[a-z0-9_]*")
@@ -122,7 +123,7 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
     """Yield the folders in a text: first folders of packages, then those in `known`, longest first.
 
     `known`: path -> roles (see `Folders.roles`). The name that follows the temporary folder
-    is yielded too, as it may be made up.
+    is yielded too, since `tempfile` or `mktemp` may have made it up.
     """
     for start, end in _find_packages(text):
         yield PathPiece(start=start, end=end, roles=frozenset({PACKAGES}))
@@ -148,7 +149,7 @@ def differ_at_random(recorded: str, fresh: str) -> bool:
     first = next(  # index of the first difference
         (n for n, pair in enumerate(zip(recorded, fresh, strict=True)) if len(set(pair)) > 1), 0
     )
-    # the random characters may begin up to 3 before it, where both names happen to be equal
+    # the random characters may begin up to 3 before `first`, where both names happen to be equal
     for start in range(max(0, first - _RANDOM + _LEAST_DIFFERENT), first + 1):
         end = start + _RANDOM
         windows = recorded[start:end], fresh[start:end]

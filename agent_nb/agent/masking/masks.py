@@ -1,11 +1,11 @@
 """Compare a result with the recorded one, strictly: for tests.
 
-Why not `record.normalize`, which ordinary replays use: there a difference costs a run of the model,
-so a doubtful one does not count. A test must not overlook a change, nor report one where only the
-clock, the machine or the order of a set differs.
+Why not `record.normalize`, which ordinary replays use: in a replay a difference costs a run of the
+model, so a doubtful difference does not count. A test must not overlook a change, nor report a
+change where only the clock, the machine or the order of a set differs.
 
 Rules
-- Equal values are equal before anything is masked; values in JSON are compared one by one.
+- Equal values count as the same before anything is masked; values in JSON are compared one by one.
 - First each side is masked without regard to the other (`_mask`): tracebacks, addresses, cell
   numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
 - Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
@@ -133,7 +133,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True):
     """Whether two results are the same.
 
-    `masked`: the differences that did not count, as (name of the rule, recorded text, new text).
+    `masked`: the differences that did not count, as (name of the rule, recorded text, new text);
+    empty if the results are not the same.
     """
 
     same: bool
@@ -270,7 +271,7 @@ class _Comparison:
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):
                 return "clock"
-            # a timedelta (0:00:01) looks like a time of day
+            # a timedelta (0:00:01.5) looks like a time of day
             old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
             return "duration" if old_time and new_time and old_time.is_like(new_time) else ""
         if isinstance(old, Quantity) and isinstance(new, Quantity):
@@ -285,6 +286,7 @@ class _Comparison:
     def _same_clock(self, old: Clock, new: Clock) -> bool:
         """Return whether each value is the time, or at least the day, of its own run."""
         before, after = self._before.span, self._now.span
+        # `ls -l` writes the date of a file in another form once the file is old
         if old.shape != new.shape:
             return before.is_aged(old, new)
         if before.holds(old) and after.holds(new):

@@ -23,7 +23,7 @@ from ...dialects import Dialect
 from ...models import Model, OutputSchema, ToolSpec
 from ...wire import dumps
 
-FINAL = "final_answer"
+FINAL = "final_answer"  # name of the final tool; `_` is added if another tool has this name
 LAST_TURN = (
     "This is your last turn: answer the user now with what you know, without calling a tool."
 )
@@ -48,7 +48,7 @@ class OutputWay(msgspec.Struct, frozen=True):
     correction: str = ""
 
 
-UNTYPED = OutputWay()
+UNTYPED = OutputWay()  # for a run whose answer may be any text
 
 
 class OutputWays:

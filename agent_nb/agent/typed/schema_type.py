@@ -4,10 +4,11 @@ Why: a worker of a map must check an answer while the model can still correct it
 notebook cannot be sent to another process.
 
 Rules
-- The schema is the type's own, unchanged, so that requests, inputs and records are equal.
+- The schema is the type's own, unchanged, so that requests, inputs and records are equal in both
+  processes.
 - The keywords that `OutputType` writes for Python types are checked. Others check nothing: the
   process that has the type checks the answer again.
-- The text of an answer is the model's own JSON, without defaults.
+- The text of an answer stays the model's own JSON: defaults of the type are not added.
 """
 
 from __future__ import annotations

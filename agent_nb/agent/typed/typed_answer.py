@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def find_answer(log: Iterable[Event]) -> tuple[str, Any] | None:
-    """Return the name of the type and the plain JSON of a run's answer; None without one."""
+    """Return the name of the type and the plain JSON of a run's answer.
+
+    None: the run has no typed answer, or its text is not JSON.
+    """
     texts = [e for e in log if read_answer_type(e) and not e.span]
     if not texts:
         return None
@@ -46,7 +49,10 @@ def convert_answer(log: Iterable[Event], kind: OutputType | None) -> Any:
 
 
 def output_as(log: Iterable[Event], kind: Any) -> Any:
-    """Return the answer as a value of the type `kind`. Raises UsageError."""
+    """Return the answer as a value of the type `kind`.
+
+    Raises UsageError without an answer, or if the type does not take it.
+    """
     return _to_value(_require_answer(log), OutputType(kind))
 
 

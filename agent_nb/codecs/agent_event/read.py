@@ -1,9 +1,9 @@
 """Read AgentEvents: one reader for each run of the stream.
 
-Why: an event may lack the id of its run, which then is the newest one.
+Why: an event may lack the id of its run; it then belongs to the newest run.
 
 Rule: a frame about the connection or the conversation is read as part of the open run, else of the
-next one. It begins a run only in a stream that has no other.
+next run. Such frames are a run of their own only in a stream that has no other.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class AgentEventReader:
 
     def _begin(self, key: Any, obj: Obj) -> RunReader:
         self._count += 1
+        # the run gets another id if its own is not a text, or is that of an earlier run
         generated = key in self._runs or not isinstance(key, str)
         reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if generated else key)
         # of the runs that are over, only the newest are remembered

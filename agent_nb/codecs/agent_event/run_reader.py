@@ -97,6 +97,7 @@ class RunReader:
             span = self._spans.take(call_id)
             child = _Child(child_run, span, RunReader(self._run.run, span))
             self._children[call_id, child_run] = child
+            # the lines do not name a sub-agent: the id of its run stands for the name
             data = {"agent": child_run, "run": child_run, "call_id": call_id}
             out += self._node(child, phase="enter", data=data)
         out += child.reader.read(obj)
@@ -193,7 +194,10 @@ class RunReader:
         ]
 
     def _run_view(self, obj: Obj) -> list[Event]:
-        """Read a whole view: it is a state, and its additions to the view before become events."""
+        """Read a view, which repeats the whole run so far.
+
+        The view becomes a state. What it adds to the view before becomes events.
+        """
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.new_lines(obj), self._view.content

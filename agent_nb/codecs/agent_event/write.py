@@ -1,10 +1,12 @@
 """Write our events as AgentEvents (seed 003; mapping: the package's docstring).
 
-Why more than `DRAW`: a line names the tool of its call, and an error may only stand at the end.
+Why more than the table `DRAW`: a line names the tool of its call, and an error may only stand at
+the end.
 
 Rules
 - Events that were read from this format are written as they came (`passthrough`).
-- An error is held until the run ends or goes on: here an error ends a run, so no other is written.
+- In this format an error ends a run. So an error of ours is held until the run ends or goes on, and
+  only the error that ends the run is written.
 - A result or progress gets its tool's name from the call.
 """
 

@@ -1,6 +1,7 @@
 """Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
 
-Why: a line that was read is written as it came, so reader and writer share what we would write.
+Why apart from the writer: the reader draws its events too, to note how each original line differs
+from ours (see `passthrough`). So a line that was read is written as it came.
 
 `DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Reader
 and writer handle the timestamp.
@@ -35,7 +36,7 @@ from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
-#: Status of a result -> the outcome written if the result has no text to show.
+#: Status of a result -> its outcome (the text that people see), if the result has no text to show.
 OUTCOMES: dict[ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",

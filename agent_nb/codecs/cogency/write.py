@@ -4,7 +4,8 @@ Why more than `DRAW`: some lines wait for others, a metric for the end and a res
 
 Rules
 - Events that were read from Cogency are written as they came (`passthrough`).
-- `metric` follows `end` in this format: it is held back until the next event.
+- In this format a `metric` follows the `end` of its run. So metrics are held back until the next
+  event: they are written after an `end`, and before any other event.
 - The outcome of a failed call is the error's message.
 """
 
@@ -39,7 +40,7 @@ class CogencyWriter:
         self._losses = losses
         self._held_metrics: list[Item] = []
         self._batch: list[Result] = []
-        self._batch_size = 0
+        self._batch_size = 0  # results of the original line, which waits until all are here
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
         self._newest: Event | None = None  # the newest event, metrics aside
 
@@ -99,6 +100,7 @@ class CogencyWriter:
         metrics, self._held_metrics = self._held_metrics, []
         note = note_of(event, NAME) or {}
         if isinstance(event, End):
+            # how many of the metrics came before the `end` in the original stream
             held_count = note.get("held", 0)
             first = held_count if isinstance(held_count, int) else 0
             return [*metrics[:first], Item(self._line_with_tool(event)), *metrics[first:]]

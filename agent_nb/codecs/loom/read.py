@@ -1,11 +1,11 @@
-"""Read Loom's frames: unwrap each, find its session, order it there, and read it.
+"""Read Loom's frames: unwrap each, find its session, and read the frames of a session in order.
 
 Why: one stream may carry several sessions, each with its own numbers, in several forms.
 
 Rules
 - Sessions may interleave.
 - Beyond `_REMEMBERED` sessions, the oldest ended ones are forgotten.
-- Of the newest `_COUNTED` forgotten ones the number of runs is kept, so that no run id repeats.
+- Of the newest `_COUNTED` forgotten sessions the number of runs is kept, so that no run id repeats.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ class LoomReader:
 
 def _split_frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
+    # `#ws` keeps the other fields of the message around the frame, for the writer
     if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
         return [
             {**frame, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}

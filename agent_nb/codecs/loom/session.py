@@ -58,6 +58,7 @@ from .lines import (
 )
 from .tools import KINDS, ToolFrames
 
+# `stop_reason` of a reply -> status of the end; any other reason means "ok"
 _STATUS = {word: status for status, word in STOPS.items()}
 # types whose frames may continue an open text or call; any other closes the text
 _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
@@ -86,6 +87,7 @@ class Session:
         """Return the events of one frame."""
         kind = frame.get("type")
         closing: list[Event] = []
+        # frames may precede the `run_start` of their run; after a node or a start it begins another
         if not self._begun or (
             kind == "run_start" and (self._nodes_entered or self._has_run_start)
         ):

@@ -3,9 +3,10 @@
 Why apart from `session`: a call is complete in one frame, or spread over chunks and later frames.
 
 Rules
-- Arguments that come in chunks wait for their `tool_call`. Without one they become a call when
-  another frame of the call comes (approval, start, output, end) or the node exits.
-- That frame may add the id that the chunks lacked; an approval may also complete the arguments.
+- Arguments that come in chunks wait for their `tool_call`. Without it they become a call when
+  another frame of the call comes (approval, start, output, end), or when the node exits.
+- This other frame may add the id that the chunks lacked; an approval may also complete the
+  arguments.
 - A start, output, end or approval of an unseen call opens an implicit call.
 - A second `tool_call` of an open call, or a second end, is an extension.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.

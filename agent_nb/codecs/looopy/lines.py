@@ -88,7 +88,7 @@ def draw_complete(text: str) -> Obj:
     return {"kind": "content-complete", "content": text}
 
 
-# kind -> (name of its text, the name that the document's client reads)
+# kind -> (field of its text, the field that the client in the seed's document reads)
 _DOCUMENT_NAMES = {"content-delta": ("delta", "content"), "thought-stream": ("content", "thought")}
 
 

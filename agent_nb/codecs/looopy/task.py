@@ -1,16 +1,18 @@
-"""Read the events of one Looopy task (seed 004), which `read` has found for each event.
+"""Read the events of one Looopy task (seed 004); `read` finds the task of each event.
 
 Why one reader for each task: tasks interleave, each with texts, calls and questions of its own.
 
 Rules
 - `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
   block.
-- If nothing was streamed, `content-complete` is a block itself, else, without an open block, an
-  extension.
-- If its text differs from the streamed text, it replaces that (see `events.text`).
+- If nothing was streamed, `content-complete` is a block itself. If text was streamed but its block
+  is closed, `content-complete` is an extension.
+- If the text of `content-complete` differs from the streamed text, it replaces the streamed text
+  (see `events.text`).
 - Every status becomes a state; `failed` is also an error and `canceled` an interrupt.
 - The `end` comes with `task-complete`, or when the task closes without one.
-- A task with an open question, about a call or to the user, waits for its answer (`awaiting`).
+- A task that closes with an open question, about a call or to the user, waits for its answer
+  (`awaiting`). With `task-complete`, only a question about a call counts.
 """
 
 from __future__ import annotations

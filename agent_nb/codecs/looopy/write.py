@@ -1,6 +1,7 @@
 """Write events as Looopy's (seed 004): one writer for each run, in the chosen form.
 
-Why forms: the seed's server and the client in its document expect other frames and names.
+Why forms: the frames and names of the seed's server differ from those that the client in the seed's
+document reads.
 
 Rules
 - Frames of the form `server` have an `event:` line, and ids `context-n` with n from 1.

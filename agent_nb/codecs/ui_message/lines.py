@@ -1,7 +1,8 @@
 """Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its object.
 
 Why apart from the writer: the reader draws its events too, to note how each original chunk differs
-(see `passthrough`). It also reads a tool's progress back from a preliminary output here.
+(see `passthrough`). Reader and writer also share `read_output`, which reads a tool's progress back
+from a preliminary output.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ NAME = "ui-message"
 CUT = "the arguments broke off"
 #: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
+# event, lines of start, delta and end, field of the block's id, field of a delta's text
 TEXT = BlockForm("respond", "text-start", "text-delta", "text-end", "id", "delta")
 REASONING = BlockForm("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
 TOOL = BlockForm(

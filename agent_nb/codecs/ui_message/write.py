@@ -1,6 +1,6 @@
 """Write our events as chunks of the UI message stream (mapping: the package's docstring).
 
-Why: `useChat` can then show runs of ours.
+Why: `useChat` of the Vercel AI SDK can then show runs of ours.
 
 Rules
 - Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).

@@ -29,8 +29,8 @@ class Extras:
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._latest: dict[str, Any] = {}
-        self._count: dict[str, int] = {}
+        self._latest: dict[str, Any] = {}  # name of a field -> the value kept last
+        self._count: dict[str, int] = {}  # name of a field -> how many values were kept
 
     def take(self, holder: dict[str, Any]) -> list[Extra]:
         """Return the new unknown fields of a chunk, choice or delta."""

@@ -1,8 +1,8 @@
 """The fast path for plain chunks, which nearly all chunks of a chat completion are.
 
 Why: each token brings one piece of text, reasoning or arguments, and bookkeeping. A strict type
-reads it in a third of the time. Any other chunk (an unknown field, usage, an end, an id) is refused
-here and takes the general path.
+reads it in a third of the time. Any other chunk (an unknown field, usage, an end, the id or name of
+a call) is refused here and takes the general path.
 
 Rule: a field of type None must be null or missing: any value of it makes the chunk not plain.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 
+# gc=False: these objects form no cycles, so the garbage collector need not track them
 class Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The next piece of a call's arguments."""
 

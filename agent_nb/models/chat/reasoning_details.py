@@ -1,7 +1,7 @@
 """`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning, put together again.
 
-Why: behind a router, Claude, Gemini and GPT reject the next request, or lose their reasoning,
-unless it is sent back unchanged after a tool call.
+Why: behind a router, Claude, Gemini and GPT must get their reasoning back, unchanged, after a tool
+call. Otherwise they reject the next request, or lose that reasoning.
 
 Rule: fragments with the same index and type are joined to one item. Encrypted fragments (with
 `data`) must have the same id too.
@@ -20,7 +20,7 @@ class Details:
     """The reasoning items of one response."""
 
     def __init__(self) -> None:
-        self._items: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._items: dict[tuple[Any, ...], dict[str, Any]] = {}  # by index, type and id
 
     def add(self, fragments: Any) -> str:
         """Add fragments; return their readable text."""
@@ -43,7 +43,7 @@ class Details:
         return "".join(texts)
 
     def take(self) -> list[dict[str, Any]]:
-        """Return, once, the items worth sending back."""
+        """Return the items with text, data or a signature, and forget all items."""
         items, self._items = self._items, {}
         return [
             item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))

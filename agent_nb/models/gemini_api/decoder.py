@@ -1,6 +1,7 @@
 """Google's Gemini API (`generateContent`, `streamGenerateContent`): response bytes in, parts out.
 
-Why: our own requests go to Google's chat completions; libraries on the tape speak this API.
+Why: our own requests go to Google's chat completions, but libraries whose calls a tape records
+speak this API.
 
 Rules
 - Each chunk has the form of a whole answer; its `parts` continue the parts of the chunk before.
@@ -163,7 +164,10 @@ class _OpenCall(msgspec.Struct, eq=False):
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
-    """Return the Usage of a `usageMetadata` object."""
+    """Return the Usage of a `usageMetadata` object.
+
+    Thoughts are added to the output, what Google's own tools read to the input.
+    """
     sent = count_tokens(usage.get("promptTokenCount"))
     sent += count_tokens(usage.get("toolUsePromptTokenCount"))
     thoughts = count_tokens(usage.get("thoughtsTokenCount"))

@@ -6,10 +6,10 @@ A piece is `{"jsonPath": "$.a[0].b", "stringValue": "…", "willContinue": true}
 `numberValue`, `boolValue` or `nullValue`. Paths are names and indices (RFC 9535 without filters).
 
 Rules
-- A piece of a string that continues goes on with the next piece of its path.
+- A string with `willContinue` goes on in the next piece of the same path.
 - The text grows as long as the paths come in the order of a document. After a path that goes back,
-  or differs in kind, it stays as it is, and only `close` gives the arguments, the last value of
-  each path.
+  or differs in kind, the text stays as it is: only `close` then gives the arguments, with the last
+  value of each path.
 - A path that cannot be read is a field of its own name; nothing raises.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from ...wire import as_dict
 from ..http.values import to_json, to_text
 
-Key = str | int
+Key = str | int  # the name of a field, or an index in a list
 
 _KEY = re.compile(
     r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]"
@@ -88,10 +88,12 @@ class PartialArgs:
     def _follows(self, path: list[Key]) -> bool:
         """Return whether a path comes next in the order of a document."""
         last, level = self._path, self._count_shared(path)
+        # a new list begins with index 0
         if any(isinstance(key, int) and key for key in path[level + 1 :]):
             return False
         if not last:
             return isinstance(path[0], str)
+        # one path contains the other: the text of the earlier value would have to change
         if level >= min(len(last), len(path)):
             return False
         before, key = last[level], path[level]

@@ -4,10 +4,11 @@ Why one file: time limits, proxies, certificates and connections are decided onc
 A `transport` reaches one server; `connections` holds the transports of an event loop.
 
 Rules
-- A client left open is closed when its event loop ends.
-- Time limits hold for connecting, the first byte of the answer, and each pause between two bytes.
+- Connections left open are closed when their event loop ends.
+- Time limits hold for connecting, the first byte of the answer, and each pause between two bytes;
+  `forward` has only the first.
 - Compression is not requested; compressed answers are decoded all the same (`wire.compression`).
-- Leaving `post` closes the connection at once.
+- Leaving `post` before the end of the answer closes the connection at once.
 - Redirects are not followed, so a key reaches no other host.
 - Every fault is a ModelError without a secret in it.
 """
@@ -92,7 +93,7 @@ class Http:
             response = await self._send(transport, method, path, headers, body)
             try:
                 yield Reply(response, self.timeouts, deadline, self.host)
-            finally:
+            finally:  # a cancelled task closes the response too, but waits at most 1 s for it
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                     await response.aclose()
 

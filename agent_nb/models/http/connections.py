@@ -25,7 +25,8 @@ STEP = 64  # the limit of open files is raised by so many at a time
 class Connections:
     """The transports of the running event loop; `make` makes one.
 
-    The constructor makes the first. `keep` must be awaited once, or they outlive the loop.
+    The constructor makes the first transport. `keep` must be awaited once, or the transports
+    outlive the loop.
     """
 
     def __init__(self, make: Callable[[], Transport]) -> None:
@@ -44,7 +45,10 @@ class Connections:
         return self._loop is asyncio.get_running_loop()
 
     async def keep(self) -> None:
-        """Have all transports closed when the event loop ends."""
+        """Have all transports closed when the event loop ends.
+
+        This begins the generator `_keeper`: the loop knows only generators that have begun.
+        """
         await anext(self._keeper)
 
     @contextmanager
@@ -90,7 +94,7 @@ class Connections:
 
 
 async def _close_with_loop(transports: set[Transport]) -> AsyncGenerator[None, None]:
-    """Close transports when the event loop ends: then it closes its open async generators."""
+    """Close transports when the event loop ends: a loop that ends closes its async generators."""
     try:
         yield
     finally:

@@ -48,12 +48,13 @@ class FrameDecoder(ABC):
         """End the body: return what was held back or open, with a Fault if it broke off."""
         out = [] if self.done else self._frames(self._body.close())
         self._finish(out)
+        # without effect if the answer is complete or has failed
         self._unreadable(Fault("cut", CUT, retryable=True), out)
         return out
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer has come, whatever follows."""
+        """Whether the whole answer has come; decoders with a reason to finish override this."""
         return self.done
 
     def _frames(self, frames: Sequence[Frame]) -> list[Part]:

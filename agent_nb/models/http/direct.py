@@ -6,7 +6,8 @@ With a hundred rows at once that doubles the cost of a request.
 Rules
 - One request at a time.
 - A connection is not used again if bytes arrived after its last answer, because they would be taken
-  for the next answer. Nor is it after `EXPIRY` idle seconds or an answer not read to its end.
+  for the next answer. It is not used again after `EXPIRY` idle seconds, or after an answer that was
+  not read to its end, either.
 - Faults are the exceptions of httpx, so `network_errors` words them for both transports.
 """
 
@@ -25,7 +26,10 @@ WRITING = 60.0  # seconds that the server may take to accept what is sent
 
 
 class Direct:
-    """The connection; it is opened by the first request."""
+    """The connection, which the first request opens.
+
+    `tls` None: without encryption. `connect`: seconds that opening may take.
+    """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, connect: float) -> None:
         self._host = host

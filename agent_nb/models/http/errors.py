@@ -49,8 +49,10 @@ _NO_IMAGES = (
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """The server of a request, for the wording of faults.
 
-    `variable`: the variable of the key. `withheld`: a sentence about a key that the folder offers
-    and the user has not allowed, or "". `secrets` are blotted out of every message.
+    `provider`: the provider whose key is used, `url`: the base URL. `variable`: the environment
+    variable to set for the key, "" if unknown. `has_key`: a key was sent. `withheld`: a sentence
+    about a key that the folder offers and the user has not allowed, or "". `secrets` are blotted
+    out of every message.
     """
 
     provider: str = ""
@@ -81,7 +83,7 @@ def blot_out_secrets(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def error_object(value: Any) -> Any:
-    """Return the error (object or text) in a decoded body or chunk, or None."""
+    """Return the error (object or text) in a decoded body or chunk, None if it reports none."""
     if isinstance(value, list) and len(value) == 1:  # Gemini
         value = value[0]
     if not isinstance(value, dict):
@@ -146,7 +148,7 @@ def body_words(body: bytes) -> str:
 
 
 def error_kind(value: Any) -> str:
-    """Return the `type`, `code` and `n_ctx` of an error, as one text."""
+    """Return the `type`, `code` and `n_ctx` of an error as one text, to recognise its cause."""
     value = error_object(value) if isinstance(value, dict) and "error" in value else value
     if not isinstance(value, dict):
         return ""
@@ -233,7 +235,10 @@ def _verdict(status: int, who: str) -> str:
 
 
 def _who(peer: Peer) -> str:
-    """Return the display name of the server: the provider's name, else the host."""
+    """Return the display name of the server.
+
+    That is the provider's name, or the host where another server answers under a label in `_HOSTS`.
+    """
     host = urlsplit(peer.url).netloc.rpartition("@")[2]
     if host and peer.provider in _HOSTS and not host.endswith(_HOSTS[peer.provider]):
         return host

@@ -3,7 +3,7 @@
 Why: "All connection attempts failed" does not help. A proxy, a certificate, the limit of open files
 and a server that does not run each need another remedy.
 
-Rule: no message holds a secret.
+Rule: before httpx's own message is quoted, whatever looks like a key is blotted out of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ CERTIFICATES = (
 
 
 def fault_of(error: Exception, host: str, connect: float) -> ModelError:
-    """Return the ModelError for an exception of httpx; `connect` is the time limit in seconds."""
+    """Return the ModelError for an exception of httpx.
+
+    `host` names the server in the message. `connect`: the time limit for a connection, in seconds.
+    """
     import httpx
 
     message = blot_out_secrets(str(error)) or type(error).__name__
@@ -72,12 +75,13 @@ def _reason(error: OSError) -> str:
 
 
 def _find_system_error(error: BaseException | None) -> OSError | None:
-    """Return the innermost OSError of a chain of causes: it has the system's reason. None: none."""
+    """Return the innermost OSError of a chain of causes, which has the system's reason, or None."""
     last = None
     while error is not None:
         if isinstance(error, OSError) and error.strerror:
             last = error
-        # happy eyeballs: the errors of all addresses in one group
+        # several addresses of a host are tried at once (happy eyeballs), and all their errors come
+        # as one group; the first one stands for the others
         first = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         error = first or error.__cause__ or error.__context__
     return last

@@ -55,7 +55,7 @@ def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
 
 
 class _Timer:
-    """Cancels the running task after so many seconds, unless it is stopped."""
+    """Cancels the task that makes the timer, after `seconds`, unless `stop` is called before."""
 
     def __init__(self, seconds: float) -> None:
         task = asyncio.current_task()
@@ -72,4 +72,6 @@ class _Timer:
     def stop(self) -> bool:
         """Stop the timer; return whether it alone has cancelled the task."""
         self._handle.cancel()
+        # `uncancel` takes back our own cancellation; if more are left than before the timer
+        # started, another one came too, and that one must not become a TimeoutError
         return self._fired and self._task.uncancel() <= self._cancels_before

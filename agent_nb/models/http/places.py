@@ -36,6 +36,8 @@ FAR = 2.0  # the longest time after which a later ticket asks again
 STALE = 5.0  # seconds after which a ticket that does not ask lets later ones pass
 MEMORY = 60.0  # seconds for which an open lane remembers its last refusal
 
+# kinds of refusals: "first" closes the lane, "shared" came with the one that closed it, and after
+# "final" the request is given up
 Refusal = Literal["first", "shared", "final"]
 
 
@@ -52,7 +54,7 @@ class Lane(msgspec.Struct):
     limit: float = math.inf  # requests at once; finite after a refusal
 
     def is_forgettable(self, now: float) -> bool:
-        """Return whether no request uses it and its last refusal is forgotten."""
+        """Return whether no request uses the lane and its last refusal need not be remembered."""
         forget_at = max(self.closed_at, self.shut_until) + MEMORY
         return not self.waiting and not self.inside and now >= forget_at
 
@@ -91,7 +93,8 @@ class Places:
         """Return 0 if the ticket has entered, else the seconds after which to ask again."""
         lane = self._lane_of[ticket]
         lane.waiting[ticket] = now
-        ahead = ticket - next(iter(lane.waiting))  # about how many wait before it
+        # about how many requests wait before this one: tickets are numbered over all lanes
+        ahead = ticket - next(iter(lane.waiting))
         # later tickets ask less often, so that a long queue costs little
         if (wait := max(self._window_wait(now), lane.shut_until - now)) > 0:
             return min(FAR, max(wait, ahead * POLL)) if ahead else min(wait, SLOW)
@@ -146,6 +149,7 @@ class Places:
             return
         lane.waiting.pop(ticket, None)
         self._inside -= lane.inside.pop(ticket, None) is not None
+        # a request that ends without an answer may have reached the server, so it counts
         if ticket in self._unanswered:
             self._unanswered.discard(ticket)
             self._begin_times.append(now)

@@ -7,7 +7,7 @@ Rules
 - The key is looked up for each request, so a key that the user sets later is found.
 - Each model object has its own connections (`Http`), and holds no state of a stream.
 - A field or schema that the server refused is not sent again by this object.
-- The model `*` stands for the first chat model that the server lists.
+- The model `*` stands for the first chat model that the server lists, else for the first model.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .errors import Peer, key_hint
 from .limiter import limiter_of
 from .stream import Post, StreamDecoder, stream_answer
 
-FIRST = "*"  # as a model's name: the first model that the server lists
-LONGEST = 200  # characters of the longest name accepted
+FIRST = "*"  # as a model's name: the server's list decides (see the rules)
+LONGEST = 200  # characters; longer names in the list do not count for `*`
 # names of models that do not chat
 _NO_CHAT = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
@@ -71,7 +71,8 @@ class RemoteOptions:
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
     `label`), `variables` the variables that may hold this key. `cache`: whether requests mark what
     the provider may cache. `vision`: None if unknown. `dialect`: "" stands for the default of
-    the provider's class. `context`: tokens, 0 if unknown.
+    the provider's class. `context`: tokens, 0 if unknown. `prices`: pattern of model names ->
+    prices. `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited.
     """
 
     base_url: str
@@ -94,8 +95,9 @@ class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
     A subclass sets the class attributes for its provider. `path` and `models_path`: where requests
-    and the list of models are, below the base URL. `shots`: its models need few-shot turns.
-    `refusals`: statuses by which its servers refuse an unknown field.
+    and the list of models are, below the base URL. `dialect`: the dialect unless the options name
+    another. `grammar`: its servers take a grammar that constrains the answer. `shots`: its models
+    need few-shot turns. `refusals`: statuses by which its servers refuse an unknown field.
     """
 
     dialect = "native"
@@ -287,7 +289,7 @@ class Remote(Unpicklable):
                     raise self._explain_schema(fault, request) from None
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Leave out what the server refused from now on; return whether to repeat the request."""
+        """From now on, leave out what the server refused; return whether to repeat the request."""
         return False
 
     async def _post(

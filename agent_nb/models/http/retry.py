@@ -37,6 +37,7 @@ _RETRYABLE = frozenset({408, 409, 425, 429})
 PASSING = frozenset({429, 503, 529})  # statuses of a server that is busy
 # unit of a duration -> seconds
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# `m(?!illi)`: the `m` of "milliseconds" does not stand for minutes
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
 _ASKED = re.compile(
     r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)",
@@ -79,11 +80,15 @@ class Failures:
         requested = error.retry_after
         if requested is not None:
             return None if requested > LONGEST else max(requested, 0.0) + spread() * 0.25
+        # between half and all of the delay
         return steps[attempt - 1] * (0.5 + spread() / 2)
 
     @staticmethod
     def is_outage(error: ModelError) -> bool:
-        """Return whether another model may answer: this one is away, busy, or refuses for now."""
+        """Return whether to ask another model: this one is away or busy, or refuses for now.
+
+        A fault of the request itself (`OWN`) would meet every model.
+        """
         return error.code not in OWN and (
             error.retryable or error.status == 429 or error.status >= 500
         )
@@ -95,8 +100,9 @@ def retry_after(
     """Return the seconds that a server asks to wait, or None.
 
     Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the
-    reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
-    7.66s", Gemini's `retryDelay`).
+    reset time of an exhausted limit (`x-ratelimit-reset-…`), and `text`, the body ("Please try
+    again in 7.66s", Gemini's `retryDelay`). `now`: seconds since the epoch, for dates (None: the
+    present time).
     """
     now = time.time() if now is None else now
     try:

@@ -23,7 +23,10 @@ _MARKABLE = {"text": "text", "tool_result": "content", "image": "source", "docum
 
 
 def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of a request with breakpoints for the cache."""
+    """Return the body of a request with breakpoints for the cache; unchanged if it has any.
+
+    New ones are at the last tool, and at the ends of the system text and the newest user messages.
+    """
     if _has_breakpoint(body):
         return body
     marked = dict(body)
@@ -52,7 +55,7 @@ def _mark_last(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _has_breakpoint(body: dict[str, Any]) -> bool:
-    """Return whether the request has a breakpoint: itself, a tool, the system text, a block."""
+    """Return whether the body, a tool, or a block of the system text or a message has a mark."""
     holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
     holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
     return any(FIELD in holder for holder in holders)

@@ -48,8 +48,8 @@ def encode(
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `adaptive`: send an effort instead of a thinking budget, and let the model decide. `after` is
-    the paused turn to continue.
+    `adaptive`: send an effort instead of a thinking budget, and let the model decide. `after`: the
+    API's blocks of a paused turn, which the model is to continue; None: a new turn.
     """
     settings = check_settings(request.settings)
     if "seed" in settings:
@@ -101,6 +101,7 @@ def _encode_thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[s
         raise UsageError(
             f"With reasoning, max_tokens must be more than {LEAST_BUDGET}; it is {limit}."
         )
+    # the API wants `max_tokens`, which includes the thinking, to be larger than the budget
     return {"thinking": {"type": "enabled", "budget_tokens": min(tokens, limit - 1)}}
 
 
@@ -110,7 +111,7 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages of the API."""
+    """Return a history as messages of the API, without the system text (`encode`)."""
     encoded: list[dict[str, Any]] = []
     for message in history:
         if message.role == "system":

@@ -4,8 +4,9 @@ Why apart from `chat.request`: this API takes a flat list of items instead of me
 
 Rules
 - The server stores nothing (`store: false`), so each request holds the whole conversation.
-- Items that came as Resend go back unchanged, except reasoning that the server could not read again
-  (no content, not encrypted). Blocks of other providers are left out.
+- Items that the decoder marked to be sent back (`Resend`) go back unchanged, except reasoning: an
+  empty `status` is left out, and without encryption the `id` too. Reasoning that the server could
+  not read again (no content, not encrypted) is left out. So are blocks of other providers.
 - The fields of the setting `extra_body` replace fields of the same name; `text` is merged.
 """
 
@@ -44,7 +45,8 @@ def encode(
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
-    reasoning is set. Without `pictures_in_results` pictures stand in a message after the results.
+    reasoning is set. `pictures_in_results`: send the pictures of a result within it; if False, they
+    stand in a message after the results.
     """
     settings = check_settings(request.settings)
     for name in ("stop", "seed"):
@@ -163,7 +165,7 @@ def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
 
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
-    """Return an item to send back, None if the server could not read it again."""
+    """Return an item to send back, None for a `phase` or if the server could not read the item."""
     if "type" not in item:  # a `phase`, which is part of its message
         return None
     if item["type"] != "reasoning":

@@ -7,7 +7,7 @@ Rules
 - On the keyboard, text of models and tools is plain and printable: nothing may reorder the line.
 - Only a clear yes allows; the end of the input denies; an interrupt stops the run.
 - Each button has an equal answer on the keyboard.
-- An approval source returns None if it can reach no user.
+- An approval source (question -> decision) returns None if it can reach no user.
 - Once front ends count the views of the card, questions stay off the keyboard: after a reload no
   page shows the prompt of `input()`, which then blocks the main thread.
 - A question that no user can see any more is denied, and its run ends (`unseen`).
@@ -28,7 +28,8 @@ from ...tools import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import UnseenQuestions
 
-ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
+# it waits for the user's answer, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
+ACTS_FOR_USER = True
 # s; longest wait for clicks (after a kernel's first widgets), or for the view to show the call
 PATIENCE = 1.0
 ATTEMPTS = 3  # unclear answers after which the call is denied
@@ -101,7 +102,7 @@ class ButtonApprovals:
 
     @property
     def actions(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-        """The functions that the view's buttons call."""
+        """The functions that the view's buttons call; a lasting approval's payload has a scope."""
         return {
             "approve": self.approve,
             "approve_lasting": self.approve,
@@ -147,7 +148,10 @@ class ButtonApprovals:
 
 
 def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Callable[..., Any]]:
-    """Return the functions that the buttons of a run's cards call, from any thread."""
+    """Return the functions that the buttons of a run's cards call, by action; from any thread.
+
+    `questions`: the open questions of the run. `stop`: what its Stop button calls.
+    """
 
     def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
         questions.answer(
@@ -177,7 +181,7 @@ def describe_question(question: Question | None) -> Described | None:
 
 
 def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "kernel"]:
-    """Return how long a click counts: once, unless it names another scope."""
+    """Return for which calls a click counts: once, unless its payload names another scope."""
     scopes: dict[Any, Literal["args", "tool", "kernel"]]
     scopes = {"args": "args", "tool": "tool", "kernel": "kernel"}
     return scopes.get(payload.get("scope"), "once")

@@ -34,8 +34,8 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 class Capture:
     """The output of one job, while it is `open`.
 
-    `displays` receives what the job shows. `value`: the last value of an expression other than
-    None.
+    `displays` receives what the job shows. `value`: the value of the last expression whose value
+    was not None; None: no such expression ran.
     """
 
     def __init__(self, shell: Any, displays: CallDisplays) -> None:
@@ -110,7 +110,10 @@ def capture_job(
 
 
 def hook_displays(shell: Any) -> None:
-    """From now on, pass what a tool displays to its call; a terminal has formatted values only."""
+    """From now on, pass what a tool displays to its call.
+
+    In a terminal, which has no messages of displays, only formatted values are passed.
+    """
     OutputCapture.hook(shell.display_formatter, "format", _wrap_format)
     if hasattr(shell, "kernel"):
         OutputCapture.hook(shell.display_pub, "publish", _wrap_publish)
@@ -161,7 +164,10 @@ def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _current_displays() -> Any:
-    """Return the `CallDisplays` that receive the displays of this context, None outside tools."""
+    """Return the `CallDisplays` that receive the displays of this context.
+
+    None stands for code outside tools, and for this package's own displays (`publish_display`).
+    """
     capture = OutputCapture.current()
     return None if capture is None or is_publishing() else capture.displays
 

@@ -6,7 +6,7 @@ alike.
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
 - A page with charts is divided at them: each part is an output with the id of the run.
-- A page that replaces another has no more outputs than the page it replaces.
+- A page that replaces another updates its outputs, so it has no more of them than the former page.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that it goes on: a
   notebook that is saved meanwhile keeps its view (`saved_views`).
@@ -39,7 +39,8 @@ Actions = Mapping[str, Callable[..., Any]]
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    actions: the functions that its buttons call. can_click: whether clicks arrive.
+    actions: the functions that its buttons call, by action. can_click: whether clicks arrive while
+    the cell runs, or a function that returns it.
     above: the text of the cell (see `ViewOptions`).
     replaces: the id of the display whose place it takes ("": a new display).
     """
@@ -139,7 +140,10 @@ class Display:
         *,
         badge: str = "",
     ) -> None:
-        """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
+        """Leave the static page of an ended run, with its `record` and `numbers` (`summary`).
+
+        None stands for no record or no numbers. `badge`: a remark on the whole run.
+        """
         metadata = {METADATA_KEY: dict(numbers)} if numbers else {}
         data: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}
         self._drop_empty_journal()
@@ -167,6 +171,7 @@ class Display:
             return [{}]
         from ...view import LiveView
 
+        # as many as a replaced page had; else any (0), or 1 after a new view (`Views.shown_again`)
         most_parts = (
             _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
         )

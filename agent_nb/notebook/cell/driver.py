@@ -6,7 +6,8 @@ interrupts, and the agent must not depend on how a kernel runs its loop.
 Rules
 - Brief work is a task on the cell's own loop: a thread costs more than the replay of a small cell.
 - The thread starts in a copy of the cell's context, so that its output lands in this cell.
-- The thread is a daemon and ends before the cell, unless it is abandoned.
+- The thread is a daemon and ends before the cell, unless it is abandoned or needs more than
+  `LINGER` seconds to close its connections.
 - The cell waits in ticks: an untimed await would not notice a kernel interrupt.
 - The first interrupt cancels the work, a second one abandons it. A cancelled cell task counts as an
   interrupt.
@@ -32,9 +33,10 @@ LINGER = 0.1  # s; the cell waits so long for the thread to close connections af
 
 
 class Work(NamedTuple):
-    """What the driver runs: `run` on the agent's loop, `cancel` there at the first interrupt.
+    """What the driver runs: `run`, on the agent's loop.
 
-    `brief`: it neither waits nor runs the user's code, and needs no loop of its own.
+    `cancel` is called on the same loop at the first interrupt. `brief`: the work neither waits nor
+    runs the user's code, and needs no loop of its own.
     """
 
     run: Callable[[], Coroutine[Any, Any, None]]
@@ -45,9 +47,10 @@ class Work(NamedTuple):
 class Driver:
     """Drives one run of a cell. Make it on the cell's thread and event loop.
 
-    interrupts: those of the cell. clean: removes secrets from what tools display.
-    host: gives tools the cell's thread.
-    fault, abandoned: after `drive`, the exception of the work, and whether it still runs.
+    interrupts: the interrupts of the cell. clean: removes secrets from what tools display.
+    host: lets tools run on the cell's thread.
+    fault: after `drive`, the exception of the work, or None.
+    abandoned: after `drive`, whether the work still runs, because a second interrupt gave it up.
     Raises UsageError where no event loop runs.
     """
 
@@ -70,7 +73,8 @@ class Driver:
         """Make the work and run it to its end, or until it is abandoned.
 
         `make` is called on the cell's thread; the user's code in it can be interrupted. Raises only
-        what `make` raises, and Cancelled if it was interrupted.
+        what `make` raises, and Cancelled if a press came before `make` had returned. An exception
+        of the work itself is kept as `fault`.
         """
         self.interrupts.listen(self._on_press)
         work, fault = self.interrupts.guard(self, make)

@@ -49,9 +49,10 @@ class ReplacedReplay(msgspec.Struct, frozen=True):
 class Ending:
     """The end of one cell's run. Make it when the run has ended, or could not begin.
 
-    Then call `finish`, `show_refused` or `show_stopped`, once. `choice`: model or record.
-    `played`: the progress of the stream. `replaced`: the replay whose place the run takes.
-    `run_live`: the button that runs a replay live.
+    Then call `finish`, `show_refused` or `show_stopped`, once. `choice`: the decision to call the
+    model or to play a record. `played`: the progress of the stream, None if none was made.
+    `replaced`: the replay whose place the run takes, if any. `run_live`: the button that runs a
+    replay live, None where it could not be used.
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class Ending:
     def short_error_line(self, text: str) -> str:
         """Return the error line below the cards, "" where the line must give the reason itself.
 
-        That is where nothing was drawn, and in papermill and `jupyter execute`, which print only
-        this line.
+        It must do so where nothing was drawn, and where no user watches: papermill and
+        `jupyter execute` print only this line.
         """
         drawn = self._display.opened or self._display.kind != "text"
         if is_headless(self._cell) or not drawn:
@@ -177,6 +178,7 @@ class Ending:
             {"record": record.get("id", "")} if record is not None and not recorded else {}
         )
         options = {"expect": self._options.expect, "compare": self._options.compare}
+        # without the defaults of both options
         expected = {name: value for name, value in options.items() if value not in ("", "full")}
         if self._choice.turns is not None and self._played is not None:
             replay = summarize_replay(self._played)
@@ -230,6 +232,7 @@ class Ending:
             conversation.forget(self._cell.key)
             return
         turns, record = self._choice.turns, self._choice.record
+        # the replay of a record that neither this user signed nor this kernel made
         foreign = (
             turns is not None
             and record is not None

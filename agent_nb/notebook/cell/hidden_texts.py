@@ -1,11 +1,13 @@
-"""Texts that no output of a kernel may show, replaced in its messages.
+"""Replace texts that no output of a kernel may show, such as a tape's address, in its messages.
 
-Why there: an error, a print and a widget reach the notebook file by different ways, but each as a
-message that the kernel's session packs.
+Why in messages: an error, a print and a widget reach the notebook file by different ways, but each
+as a message that the kernel's session packs.
 
 Rules
-- Only packed JSON is searched: other packers write the length of a text before it.
-- A text that arrives in two messages is not found. A terminal has no session, and no file.
+- Only packed JSON is searched: other packers write the length of a text before the text, and a
+  replacement would make this length wrong.
+- A text that is divided between two messages is not found.
+- In a terminal, which has neither a session nor a notebook file, nothing is replaced.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from typing import Any
 
 
 def hide_texts(shell: Any, replacements: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
-    """Replace texts in the messages of a kernel, the longest first, until the returned function is
-    called. The shortest is part of all others.
+    """Replace texts in the messages of a kernel until the returned function is called.
+
+    `replacements` returns text -> its replacement, at least one; it is asked again for a message
+    that holds the shortest text. This text must be part of all others, so that one search finds
+    out whether a message needs work. Longer texts are replaced first.
     """
     session = getattr(getattr(shell, "kernel", None), "session", None)
     if session is None:

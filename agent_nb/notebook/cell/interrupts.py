@@ -40,9 +40,9 @@ DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 class Interrupts:
     """The interrupts of one cell; a context manager, within which its SIGINT handler is set.
 
-    namespaces: the globals of the user's code. clock: returns seconds.
-    hand_on: pass each press on to the former handler, too.
-    presses, by: their number, and the source of the first one.
+    namespaces: the globals of the user's code. clock: returns the time in seconds.
+    hand_on: pass each press by a signal on to the former handler, too.
+    presses: the number of presses. by: the source of the first one, "" before it.
     abandoned: a later press abandoned the run.
     """
 
@@ -89,7 +89,8 @@ class Interrupts:
             return
         with self._lock:
             self._thread = 0
-        # otherwise a newer handler is set; when it leaves it restores ours, which then passes on
+        # otherwise the handler of a newer run is set; when that run ends, it restores our handler,
+        # which then removes itself and passes the signal on (`_handle`)
         if signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self._former_handler())
 
@@ -156,8 +157,8 @@ class Interrupts:
 
         Call it from any thread. It does not count as a press.
         """
-        # Written before `_job` is read; a guard writes `_job`, then reads this. One of the two sees
-        # the other.
+        # This thread writes `_broken`, then reads `_job`; a guard writes `_job`, then reads
+        # `_broken`. So at least one of them sees what the other wrote, and the job is broken.
         self._broken = job
         with self._lock:
             if self._thread and self._job is job:
@@ -203,6 +204,7 @@ class Interrupts:
             frame = frame.f_back
         # the frame is now the guard's, or None if no guard is active
         self._deferred = self._deferred or (frame is not None and ours)
+        # within `guard`, frames of libraries alone count as the user's synchronous code too
         return frame is not None and not ours and (user or self._in_guard)
 
 

@@ -8,7 +8,7 @@ Rules
 - Without the kernel's hooks (a terminal, other kernels) nothing happens.
 - In a request with an agent cell, presses before the cell are saved for it.
 - A press after its end is swallowed, but aborts queued requests where the kernel can.
-- Plain cells keep the kernel's handlers, until their code awaits a run.
+- In a plain cell a press does what the kernel's handlers do, until the code awaits a run.
 - A handler is set only during a request: in an idle kernel KeyboardInterrupt would end the kernel.
 """
 
@@ -35,10 +35,11 @@ _HOOKS = ("pre_handler_hook", "post_handler_hook")  # methods of an ipykernel
 class Request:
     """A request that the kernel handles, and the presses during that time; `code` is its text.
 
-    is_agent_cell: its code is an agent cell. may_await: it is, or is plain code that may await a
-    run. over: the agent cell has ended, or plain code awaits a run.
-    early_presses, late_presses: presses before our code ran, and after it.
-    interrupts: those of its first agent cell; nested and concurrent ones change nothing.
+    is_agent_cell: the code is an agent cell. may_await: the code is an agent cell, or plain code
+    that may await a run. over: the agent cell has ended, or plain code awaits a run.
+    early_presses, late_presses: the number of presses before our code ran, and after it.
+    interrupts: those of the request's first agent cell, None before it begins; nested and
+    concurrent agent cells change nothing.
     """
 
     def __init__(self, code: str = "") -> None:
@@ -182,8 +183,9 @@ def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
 class CellScreen:
     """The `agent.display.Screen` of a cell that awaits a run: its interrupts, and no cards.
 
-    It handles interrupts from `begin` until `close`, on the cell's thread. The kernel receives them
-    too and cancels whatever else the cell awaits. `shown`: the run has cards (subclasses).
+    It handles interrupts from `begin` until `close`, on the cell's thread. The kernel's handler
+    receives them too, and cancels whatever else the cell awaits. `shown`: whether the run has
+    cards, as in subclasses.
     """
 
     shown = False
@@ -219,7 +221,7 @@ class CellScreen:
         """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
         if self._hooks is not None and self._hooks.request.interrupts is None:
-            self._hooks.request.early_presses = 0  # the kernel has handled them itself
+            self._hooks.request.early_presses = 0  # the kernel has handled these presses itself
 
 
 def screen_without_cards(shell: Any) -> CellScreen | None:

@@ -1,15 +1,16 @@
 """The variables, files and cells that a prompt mentions by `@name`, described for a model.
 
-Why: so that "@reviews has which columns?" needs neither a tool nor an approval. The record names
-what was meant, so that a replay compares exactly that, not a later variable or file of that name.
+Why: a prompt such as "@reviews has which columns?" should need neither a tool nor an approval. The
+record names what each `@name` meant, so that a replay compares exactly this variable, file or cell,
+not a later one of the same name.
 
 Rules
 - A variable comes before a file of that name; any other `@` is plain text.
 - The prompt itself is never changed, and no code runs.
 - Files are confined like those of the file tools; secrets are removed before texts are cut.
 - A cell tagged `agent-exclude` is never sent.
-- Numbers of cells change with each session, so a record names a cell by its id, or its source:
-  while the prompt stays as it is, `@cell:N` means the recorded cell.
+- Numbers of cells change with each session, so a record names a cell by its id, or without one by
+  the digest of its source. While the prompt stays as it is, `@cell:N` means the recorded cell.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from .context_cells import describe_cell, readable_cells
 from .ran_cells import RanCell
 
 LARGEST = 64_000_000  # bytes of a file that is read
-SENT = 16_000  # characters of a file
-DIGEST = 16  # characters
-UNKNOWN = "?"  # the digest of a file that is too large to be read: it is not compared
+SENT = 16_000  # characters of a file that the model reads
+DIGEST = 16  # characters of a digest of a file's bytes
+UNKNOWN = "?"  # the digest of a file too large to be read; two such files count as unchanged
 
 
 class Pointed(msgspec.Struct, frozen=True):
@@ -90,7 +91,10 @@ class MentionTargets:
         return self._file
 
     def resolve(self, written: str, prompt: str) -> Pointed:
-        """Return what the `@name`s in a cell's text mean; `prompt` is that text as it is sent."""
+        """Return what the `@name`s in a cell's text mean.
+
+        `written` is the text as it stands in the cell, `prompt` the same text as it is sent.
+        """
         names = find_written(written)
         if not names:
             return Pointed()

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...tools import CallDisplays
 
+# backends of Matplotlib that open no window, in lower case
 WITHOUT_WINDOWS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 
 
@@ -31,6 +32,7 @@ class OpenFigures:
         with suppress(Exception):  # foreign code
             numbers = list(pyplot.get_fignums()) if pyplot is not None else []
             if pyplot is not None and numbers:
+                # `pyplot.figure` returns a figure by number, and makes it the current one
                 current = pyplot.gcf().number
                 figures = {number: pyplot.figure(number) for number in numbers}
                 pyplot.figure(current)
@@ -38,7 +40,10 @@ class OpenFigures:
 
     @classmethod
     def keep(cls, displays: CallDisplays, known: Sequence[Any]) -> None:
-        """Give the displays of a call the open figures that are not among the `known` ones."""
+        """Add the open figures that are not among the `known` ones to the displays of a call.
+
+        `known`: the figures that were open before the call.
+        """
         for figure in cls.find().values():
             if any(figure is other for other in known):
                 continue

@@ -186,7 +186,7 @@ def make_agent(
     """Return the agent that a cell's options describe. Raises UsageError.
 
     `host` runs its tools in the kernel, `ask` answers its questions, `secrets` are kept out of its
-    run.
+    run. The agent is `late`: a replay needs neither the model nor a key.
     """
     return Agent(
         options.model,
@@ -219,7 +219,8 @@ def use_recorded_turn(
 ) -> None:
     """Use the newest record as the turn of a cell that cannot be replayed where nothing runs live.
 
-    Without it the cells below would fail too, since their conversation would differ.
+    Elsewhere do nothing. Without the turn, the cells below would fail too, since their conversation
+    would differ.
     """
     newest = next((r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION), None)
     if newest is None or not read_launch().why_not_live or not is_turn(events_of(newest)):

@@ -5,8 +5,9 @@ tools must never reach them.
 
 Rules
 - This module is imported when the extension loads; slow imports wait until something is shown.
-- Only `publish_display` shows records: our marks are removed from everything else that a guarded
-  shell displays, so that no tool can forge a run in a saved output.
+- Only `publish_display` shows records. Our marks, a record's mime type and our key in metadata, are
+  removed from everything else that a guarded shell displays, so that no tool can forge a run in a
+  saved output.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def publish_display(
 def reply(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
     """Send the numbers of a run with the reply to the cell's request, for our runner in a test.
 
-    Return False if the kernel or the runner cannot do so: a display must carry them. Why: a display
-    is one more message, which waits for all that was printed.
+    Return False if the kernel or the runner does not support this; then a display must carry the
+    numbers. Why not always a display: it is one more message, which waits for all that was printed.
     """
     from ...record import METADATA_KEY
 

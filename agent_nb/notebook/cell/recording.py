@@ -5,8 +5,9 @@ Why apart from the display: a run is recorded whether or not it is shown; withou
 would have to call the model.
 
 Rules
-- A record names the cell execution that began the run, and its number there (`executions`).
-- It goes into the cell's output when the run ends, with the cards if the cell shows them.
+- A record names the cell execution that began the run, and the number of the run in this execution
+  (`executions`).
+- A record goes into the cell's output when the run ends, with the cards if the cell shows them.
 - Where nothing runs live (`Launch.why_not_live`), a run plays an unplayed record of equal inputs:
   of the newest execution, the lowest number.
 - A run that a repeated tool call begins plays a record of that call.
@@ -71,9 +72,11 @@ class Recorder:
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
         self._record: Record | None = None  # the record that is played
+        # scripted: a script answers, since the cell has no record; refused: nothing may answer
         self._scripted = self._refused = False
         # of a refused run: how it differs from the next record that could have matched
         self._differences: list[str] = []
+        # the run may end in another context, and its record belongs in this cell's output
         self._context = contextvars.copy_context()
         if read_launch().why_not_live:
             self._play()
@@ -163,7 +166,7 @@ class Recorder:
     ) -> Record | None:
         """Return the first intact, unplayed record with these inputs, marked as played, or None.
 
-        It holds a lock: runs of one cell may begin on several threads.
+        The lock of the execution is held meanwhile: runs of one cell may begin on several threads.
         """
         with self.execution.lock:
             record = next(

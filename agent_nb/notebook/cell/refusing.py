@@ -1,13 +1,14 @@
-"""In a test, refuses the hosts that a notebook must not ask; the cell that asks one fails.
+"""In a test, refuse the hosts that a notebook must not ask; a cell that asks such a host fails.
 
 Why: a test that asks a model costs money, and proves nothing.
 
 Rules
-- Hosts of models are refused in every notebook; every host but this machine where a tape is on,
-  from there on. For child processes both hold as far as they read variables of proxies.
+- Hosts of models are refused in every notebook. Once a tape is on (it records model calls of other
+  libraries), every host but this machine is refused. A child process is held to these rules only as
+  far as it reads the variables of proxies.
 - A cell fails also where its code catches the refusal.
 - Hosts that the project allows come with the options of our runner, so a notebook can allow none.
-- It works without the extension, which a notebook need not load, and ends with the process.
+- The guard works without the extension, which a notebook need not load, and ends with the process.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class HostGuard:
         self.watch = HostWatch(self._list_allowed, models_only=True)
         self._shell = weakref.ref(shell)
         self._cells = Cells()
-        self._proxy = ""  # that refuses what child processes ask
+        self._proxy = ""  # the address of a proxy that refuses what child processes ask, or ""
         self.watch.quiet_libraries()
         self._begin_cell()
         shell.events.register("pre_run_cell", self._begin_cell)
@@ -42,7 +43,8 @@ class HostGuard:
     def refuse_all(self, proxy: str) -> None:
         """Refuse every host but this machine, and point child processes to a proxy, for good."""
         self.watch.models_only = False
-        self.watch.stop()  # to see what wrappers that other code has made meanwhile would hide
+        # start anew, above wrappers that other code has made meanwhile: they would hide look-ups
+        self.watch.stop()
         self.watch.start()
         self._proxy = proxy
         self._begin_cell()
@@ -55,7 +57,7 @@ class HostGuard:
         return self._context.copy().run(self._cells.current, self._shell(), "", "")
 
     def _begin_cell(self, _: Any = None) -> None:
-        self._context = copy_context()  # knows the request
+        self._context = copy_context()  # it holds the kernel's request, which identifies the cell
         if self._proxy:
             os.environ.update(self.watch.refusing_variables(self._proxy))
 

@@ -76,11 +76,12 @@ from .run_live_button import RunLive
 class CellRun:
     """One run of a cell; call `go` once.
 
-    `options` returns the cell's options or raises UsageError. `replaced`: the replay in whose place
-    it runs; then a button started it, and the kernel executes no cell.
+    `options` returns the cell's options or raises UsageError. `replaced`: the replay whose place
+    the run takes; then a button started the run, and the kernel executes no cell.
 
     `_prepare` makes the agent, `_choose` decides between the model and a record, `_start` calls the
-    model, `_open` shows the stream of either. Until these set the fields, they hold None or "".
+    model, `_open` shows the stream of either. A field that these methods have not set yet holds
+    None or an empty value.
     """
 
     def __init__(
@@ -292,7 +293,8 @@ class CellRun:
     ) -> Work:
         """Show and announce a stream that is about to start, and return its work.
 
-        `replayed`: how many events of a replay it begins with; the open view shows them already.
+        `replayed`: how many events of a replay the stream begins with; the open view shows them
+        already.
         `brief`: see `Work`.
         """
         self._stream, self._driver = stream, driver

@@ -49,13 +49,14 @@ State = Literal[
 
 
 class CellState(msgspec.Struct, frozen=True):
-    """The state of one agent cell; `why` says what changed, failed or is unknown."""
+    """The state of one agent cell; `why` says what changed, failed or is unknown, or is ""."""
 
     cell: str  # its id
     prompt: str  # its beginning
     state: State
     why: str = ""
-    recorded: float = 0.0  # when its first record began, epoch seconds; 0: unknown
+    # when the run of the record that a replay tries first began, in epoch seconds; 0: unknown
+    recorded: float = 0.0
 
 
 def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -> list[CellState]:

@@ -2,7 +2,8 @@
 
 Why: readers of a notebook need the numbers even where the record is elsewhere or missing.
 
-Rule: they name the run; if it recorded nothing, `record` names the former record in the output.
+Rule: the numbers name the run. If the run recorded nothing, the field `record` (added by `ending`)
+names the former record in the output.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _RARE = frozenset({"rows", "denied", "cost", "error", "limit"})  # numbers that 
 def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """Return id, status, model, turns, calls, tokens (in, out), cost and seconds of a run.
 
-    Rows, denied calls, the error and the limit that ended it are included if there are any.
-    `recorded`: the run has a record in the output.
+    Rows (answered, all), denied calls, the cost in US dollars, the error and the limit that ended
+    the run are included if there are any. Calls of sub-agents do not count. `recorded`: the run has
+    a record in the output.
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
@@ -74,7 +76,7 @@ def _later_models(run: Run) -> Iterator[str]:
 
 
 def summarize_replay(played: Played) -> dict[str, Any]:
-    """Return the further numbers of a replay; print a drift to stderr."""
+    """Return the further numbers of a replay, without secrets; print a drift to stderr."""
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
         print_warning(f"the replay drifted: {played.drift}")

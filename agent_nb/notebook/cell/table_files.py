@@ -5,7 +5,7 @@ the separator are detected, and the size is bounded before a library reads the f
 
 Rules
 - The library is pandas, or polars where the notebook imports polars and not pandas.
-- Each sheet of an Excel file becomes a frame; empty sheets are left out.
+- Each of the first `SHEETS` sheets of an Excel file becomes a frame; empty sheets are left out.
 - Every exception of a library becomes a UsageError, since a broken file may raise anything.
 """
 
@@ -23,12 +23,14 @@ from ...tools import one_line
 from ...wire import read_unzipped
 from ..file_text import decode_text
 
-ACTS_FOR_USER = True  # it reads the user's data: ■ interrupts it (`interrupts.STAND_IN`)
-LARGEST = 200_000_000  # bytes
-COLUMNS = 10_000
+# it reads the user's data, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
+ACTS_FOR_USER = True
+# a file above one of these limits is refused, except for its further sheets
+LARGEST = 200_000_000  # bytes, also when unpacked
+COLUMNS = 10_000  # of any table
 CELLS = 5_000_000  # of an Excel file
 VALUES = 200_000_000  # of a Parquet file
-SHEETS = 20
+SHEETS = 20  # of an Excel file; further ones are left out
 _LONGEST_HEADER = 1_000_000  # characters
 _SEPARATORS = ",;\t|"
 _TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
@@ -181,12 +183,15 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
 def _read_rows(
     name: str, rows: Iterable[tuple[Any, ...]], cells_left: int
 ) -> tuple[list[tuple[Any, ...]], int]:
-    """Return the rows of a sheet, trimmed at the end, and how many cells may still be read."""
+    """Return the rows of a sheet, and how many cells may still be read.
+
+    Empty cells at the end of a row and empty rows above and below the table are left out.
+    """
     table: list[tuple[Any, ...]] = []
     empty = 0
     for row in rows:
         width = next((n for n in range(len(row), 0, -1) if row[n - 1] is not None), 0)
-        cells_left -= width + 1
+        cells_left -= width + 1  # an empty row counts too, so that endless ones are refused
         if cells_left < 0 or width > COLUMNS:
             raise UsageError(f"{name} has more than {CELLS:,} cells or {COLUMNS:,} columns.")
         if not width:

@@ -1,14 +1,16 @@
-"""The line below a cell that counts its model calls: live while the cell runs, last at its end.
+"""The line below a cell that counts the model calls of other libraries: a live line while the cell
+runs, and the final line at its end.
 
 Why: a call of another library shows nothing while it goes on, and costs money.
 
 Rules
 - The live line appears where a user watches: not in a test, a headless run, a terminal.
-- It is drawn a moment after a call begins, by a thread of its own: a call never waits for it, and a
-  cell of quick calls never shows it.
-- It opens to the cards of the newest calls that have ended; drawing it again closes it.
-- The end of the cell empties it, since the final line stands below all that the cell printed. The
-  hook and the runner remove the empty output; other programs may save it, and it shows nothing.
+- The live line is drawn a moment after a call begins, by a thread of its own: a call never waits
+  for it, and a cell of quick calls never shows it.
+- A click opens the line to the cards of the newest calls that have ended; a redraw closes it.
+- The end of the cell empties the live line, since the final line stands below all that the cell
+  printed. The save hook and our runner remove the empty output; other programs may save it, and it
+  shows nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ _MOST_LIVE_CARDS = 5  # cards of a live line, which are drawn while the cell run
 def describe_calls(
     runs: Sequence[Run], replayed: int, misses: Sequence[str], *, running: int = 0
 ) -> str:
-    """Return one line about the model calls of a cell, of which `replayed` were not sent."""
+    """Return one line about the model calls of a cell.
+
+    `replayed`: how many of `runs` were not sent. `running`: how many go on. `misses`: texts on the
+    calls without a record.
+    """
     from ...models import format_dollars
     from ...view import count_noun, format_count
 
@@ -68,7 +74,7 @@ class LiveLine:
         watched = cell.kernel and not is_unshown(cell) and not is_headless(cell)
         self._ended = not watched or view_kind("auto", cell) == "text"
         self._lock = threading.Lock()  # never held while the line is drawn
-        self._drawing = threading.Lock()
+        self._drawing = threading.Lock()  # held while the line is drawn, so that `end` waits
         self._shown = False
         self._timer: threading.Timer | None = None
 

@@ -5,7 +5,8 @@ Why once: a notebook may hold hundreds, and each cell that calls a model looks t
 Rules
 - Only records that this user made or trusts are served.
 - A damaged record counts as none.
-- Another mask of the project reads all records again, since requests are found by masked texts.
+- If the masks of the project change (rules that hide texts which vary), all records are read again,
+  since requests are found by their masked texts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from .rerun import trusted_records
 
 
 class ServedRecords(msgspec.Struct, frozen=True):
-    """The records that are served to one execution, by their ids, and what finds them.
+    """The records that are served to one cell execution.
 
-    `remark`: what an error adds if records of others were left out.
+    `index` finds the recorded answer to a request. `records`: the records by their ids. `remark`:
+    what an error adds if records of others were left out, else "".
     """
 
     index: TapeIndex
@@ -49,8 +51,8 @@ class TapedRecords:
         self._masks = TapeMasks()
         # hash of a record -> what was read of it
         self._recordings: dict[str, Recording | None] = {}
-        # id of a record in memory -> the record, and whether this user made it: the file has the
-        # same ones for the next cell
+        # `id()` of a record in memory -> the record, and whether this user made it; the library
+        # returns the same objects for the next cell, unless the file has changed
         self._checked: dict[int, tuple[Record, bool]] = {}
 
     def read(self, cell: Cell) -> ServedRecords:

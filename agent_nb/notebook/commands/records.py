@@ -90,12 +90,16 @@ def _others_remark(count: int) -> str:
 
 
 def _find_lost(session: Session, *, unsaved: bool = False) -> LostRuns:
-    """Return the lost runs; with `unsaved` also the runs that only this kernel holds, no file."""
+    """Return the lost runs; with `unsaved`, also the runs that this kernel holds and no file has.
+
+    A run is lost if it never reached its notebook.
+    """
     from ..files.recovery import find_lost_runs
 
     file, path = session.library.file(), str(session.library.finder.path() or "")
     if unsaved:
         return find_lost_runs(file, path)
+    # key of a cell -> when its newest run that ended well began
     answered = {
         cell: max(run.log[0].ts for run in runs if run.status == "ok")
         for cell, runs in session.runs.items()

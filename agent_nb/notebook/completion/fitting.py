@@ -35,7 +35,7 @@ _PROVIDER = Names("provider", names.provider_names)
 _RUN = Names("run", names.run_ids)
 _SERVER_ACTION = Names("action", fixed_words("allow", "revoke", "stop"))
 _EXPORTED = Names("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
-# by the name of the option in the parser (argparse's `dest`)
+# name of an option in the parser (argparse's `dest`) -> what its value can be
 VALUES: dict[str, Names] = {
     "model": Names("model", names.model_names),
     "tools": Names("tool", names.tool_names),
@@ -74,7 +74,11 @@ ARGUMENTS: dict[str, tuple[Names | None, ...]] = {
 
 
 class Option(msgspec.Struct, frozen=True):
-    """An option of the table; `destination` is argparse's `dest`, `repeats`: it may stand twice."""
+    """An option of the table, as completion needs it.
+
+    `destination`: argparse's `dest`. `repeats`: the option may stand twice. `choices`: its fixed
+    values, () if it takes others.
+    """
 
     destination: str
     takes_value: bool

@@ -18,6 +18,7 @@ from ..mentions import find_begun
 
 CELL = "%%agent"
 LITERAL = ("--map", "--from")  # options with which `@name` means nothing
+# a line of `%agent`, also one that assigns its value (`x = %agent …`)
 _LINE_MAGIC = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
 
 
@@ -52,7 +53,10 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
 
 
 def _split_typed(magic: Magic, text: str) -> Typed | None:
-    """Return the words of `text`, None inside the name of the magic or a quoted word."""
+    """Return the words of `text`, None inside the name of the magic or a quoted word.
+
+    The last word, which is unfinished and may be "", becomes the prefix.
+    """
     if not text[:1].isspace():  # the name of the magic itself
         return None
     parts, word, quote = [], "", ""

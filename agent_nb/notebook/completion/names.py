@@ -86,7 +86,7 @@ def tool_names(session: Session, prefix: str) -> Iterator[str]:
     builtin = list_builtin("tools")
     yield from (tool.name for plugin in builtin for tool in Toolset.of_plugin(plugin))
     yield from (name for name in list_plugins("tools") if name not in builtin)
-    with suppress(AgentError):  # the file is faulty, which its use reports
+    with suppress(AgentError):  # a faulty `.mcp.json` is reported where it is used
         yield from read_servers().references
     yield NO_TOOLS
 
@@ -107,7 +107,10 @@ def _can_be_tool(value: Any) -> bool:
 
 
 def _list_variables(session: Session) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of the user's variables, and of those that this package set."""
+    """Yield (name, value) of the user's variables, and of those that this package set.
+
+    Names with an underscore in front are left out.
+    """
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
@@ -183,7 +186,7 @@ def _is_readable(name: str) -> bool:
     return True
 
 
-#: what an `@name` can mean, by kind
+#: kind of what an `@name` can mean -> its source, in the order in which the names are offered
 MENTIONS: dict[str, Source] = {
     "variable": described_names,
     "cell": cell_numbers,

@@ -51,9 +51,9 @@ def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
 
 def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
-    """Return a matcher for old versions, which get the last word only.
+    """Return a matcher for versions of IPython that pass a matcher only the last word.
 
-    The line is read from the completer.
+    The line before the cursor is read from the completer.
     """
 
     def agent_nb_matcher(text: str) -> list[str]:

@@ -1,8 +1,10 @@
 """What is installed here: packages, extras, the server's hook, and the Pythons of the kernels.
 
-Why: the doctor advises on it, and a test of a notebook is skipped where an extra is missing.
+Why: `jupyter agent-nb doctor` gives advice on this installation, and a test of a notebook is
+skipped where an extra is missing.
 
-Rule: nothing is changed, and no network is used; a kernel's Python imports nothing from here.
+Rule: nothing is changed, and no network is used; the Python of a kernel imports no file of the
+folder where it starts.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ import msgspec
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"  # the server extension
 PATIENCE = 30.0  # seconds that another Python may take to answer
-# prints what the Python of a kernel has installed, as the JSON of KernelPython
+# prints what the Python of a kernel has installed, as the JSON of KernelPython. It removes "" from
+# the path, so that a file such as `json.py` in the folder where it starts is not imported
 PROBE = f"""
 import sys
 sys.path = [folder for folder in sys.path if folder]
@@ -103,7 +106,7 @@ def unmet_requirements() -> Iterator[str]:
 
 
 def read_hook_state() -> bool | None:
-    """Return whether the server's configuration enables the hook, None if it does not name it."""
+    """Return whether the server's configuration enables our hook, None if no file names it."""
     from jupyter_core.paths import jupyter_config_path
 
     state = None
@@ -117,7 +120,10 @@ def read_hook_state() -> bool | None:
 
 
 class KernelPython(msgspec.Struct, frozen=True):
-    """The versions that the Python of a kernel has installed; `fault`: why they are unknown."""
+    """The versions that the Python of a kernel has installed; `fault`: why they are unknown.
+
+    "not installed": the package is missing. "here": it can be imported, but has no version.
+    """
 
     python: str
     ipykernel: str

@@ -9,7 +9,8 @@ Rules
 - A cell that one side removed and the other changed stays, as a conflict.
 - Conflict markers stand inside a source, so the file always stays a notebook.
 - Of other values that both sides changed, ours stays, and the conflict is named.
-- Cells are matched by id; one without an id by its text, with an id that is removed afterwards.
+- Cells are matched by id. A cell without an id gets the id of a cell with the same text in another
+  version, else an id made from its text, which is removed afterwards.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def add_ids(versions: Versions) -> None:
 
 
 def remove_ids(nb: Mapping[str, Any]) -> None:
-    """Remove the ids that `add_ids` made from texts: records name such cells by place."""
+    """Remove the ids that `add_ids` made from texts, and rename the runs of these cells.
+
+    The metadata names a cell without an id by its place in the notebook (`with_ids`).
+    """
     with_made_ids = [str(cell["id"]) for cell in all_cells(nb)]
     for cell in all_cells(nb):
         if cell["id"].startswith(TEXT_ID):
@@ -64,7 +68,7 @@ def _has_id(cell: Cell) -> bool:
 
 
 def _key_by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
-    """Yield each cell after its key: type, source, and number among the cells equal in both."""
+    """Yield each cell after its key: type, source, and number among the cells with the same two."""
     seen: Counter[tuple[str, str]] = Counter()
     for cell in all_cells(nb):
         text = (str(cell.get("cell_type")), source_of(cell))
@@ -113,7 +117,7 @@ Key = tuple[str, int]  # see `_key_by_id`
 
 
 def _must_stay(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
-    """Return whether a cell that one side removed stays: the other side changed it, a conflict."""
+    """Return whether a cell that one side removed stays: the other changed it. Add a conflict."""
     base, ours, theirs = versions
     remaining = ours.get(key) or theirs[key]
     if _authored_parts(remaining) == _authored_parts(base[key]):
@@ -143,6 +147,7 @@ def _order_cells(
     for position, key in enumerate(other):
         if key in in_lead or (key in in_base and not changed(key)):
             continue
+        # the cell comes below the nearest cell above it that is in the merged order, too
         above = next((k for k in reversed(other[:position]) if k in order), None)
         at = order.index(above) + 1 if above is not None else 0
         while lead is ours and at < len(order) and order[at] not in in_base | in_other:

@@ -7,7 +7,7 @@ Rules
 - The diff shows the newest execution of each cell, without ids, times, tokens and outputs.
 - The merge keeps runs that either side added, and drops those that either side removed.
 - Outputs of a cell come whole from one side: the file is a notebook even where a conflict is left.
-- A pager may show the text: control characters become visible.
+- A pager may show the text of the diff, so its control characters are escaped.
 - nbstripout without `--keep-id` renumbers all cells at each commit: records survive that
   (`split_merge`), and setup reports it.
 """
@@ -92,6 +92,7 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
     for event in log:
+        # the span of a sub-agent is the id of its call, and begins with the span around it
         call_id = event.span.removeprefix(span).lstrip("/").partition("/")[0]
         call = f"{span}/{call_id}" if span else call_id
         if event.span != span and call in calls:
@@ -112,9 +113,9 @@ def merge_files(
 ) -> bool:
     """Merge notebook files as a git merge driver; return whether there was no conflict.
 
-    The result replaces `ours`; `report` receives a sentence for each conflict of a notebook. A file
-    that is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is
-    not installed.
+    The result replaces `ours`; `report` receives a sentence for each conflict of a notebook. The
+    files are merged as text if ours or theirs is not a notebook, or has records of a newer format.
+    Such a base counts as an empty notebook. Raises UsageError if git is not installed.
     """
     base_nb, our_nb, their_nb = (_read_notebook(path) for path in (base, ours, theirs))
     if our_nb is None or their_nb is None:
@@ -157,7 +158,7 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
         raise UsageError(f"{folder} is not in a git repository.")
     root = Path(answer.stdout.strip())
     _check_file(root / ATTRIBUTES)
-    # -P: git runs it in the repository; nothing is imported from there
+    # git runs the command in the repository: with -P, Python imports nothing from that folder
     command = f'"{sys.executable}" -P -m agent_nb'
     settings = {
         f"diff.{DRIVER}.textconv": f"{command} git-text",
@@ -206,7 +207,7 @@ def _check_file(path: Path) -> None:
 
 def _add_line(path: Path, line: str) -> str:
     """Add our line to `.gitattributes` in the place of a former one; return what was done."""
-    # paths in it may have any encoding
+    # the paths in the file may have any encoding: `surrogateescape` keeps their bytes
     lines: list[str] = []
     if path.exists():
         lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()

@@ -5,7 +5,8 @@ and shows what the code of a cell displayed, such as plots.
 
 Rules
 - Nothing on the page is fetched or runs; its content security policy enforces that.
-- What a cell displays belongs to the run whose card stands above it, bounded and sanitised.
+- A display of a cell belongs to the run whose card stands above it in the cell. Displays are
+  sanitised, and bounded by `LARGEST`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ LARGEST = 30_000_000  # characters of everything displayed beside the cards
 
 
 def render_page(runs: Sequence[Run]) -> str:
-    """Return the page of these runs."""
+    """Return the HTML of one page: the card of each run, and below it what its code displayed."""
     room = LARGEST  # characters that are left
     parts = []
     for run in runs:
@@ -75,7 +76,10 @@ def _make_title(runs: Sequence[Run]) -> str:
 
 
 def list_displays(run: Run) -> list[Mapping[str, Any]]:
-    """Return the mime bundles below a run's card in the notebook: what its code displayed."""
+    """Return the mime bundles below a run's card in the notebook: what its code displayed.
+
+    The list is empty for a run of an event file, or if the notebook cannot be read.
+    """
     return list(_find_displays(run)) if run.cell and run.notebook.endswith(NOTEBOOK_SUFFIX) else []
 
 
@@ -86,6 +90,7 @@ def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
         data = as_dict(output.get("data"))
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
+            # a card names its run in its numbers or its record, a part of a divided page as PART
             numbers = RunNumbers.of(output)
             run_id = numbers.get("run") or record.get("id") or numbers.get(RunNumbers.PART)
             card = str(run_id or card)

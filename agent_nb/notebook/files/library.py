@@ -9,6 +9,7 @@ Rules
 - A conversation is rebuilt from intact records only; each turn says whether another user made it.
 - Without an id a cell is found by the hash of its text and its number among equal texts.
 - The file is read only when needed and again only if it has changed.
+- A taped call is a recorded model call of other code; `records_of` leaves taped calls out.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Library:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
         self._identities: set[tuple[str, str]] = set()  # of all records that this kernel made
-        self._used = UsedCalls()  # in this kernel, by cell key
+        self._used = UsedCalls()  # taped calls that executions in this kernel used, by cell key
         self._forgotten: set[str] = set()  # run ids
         # (path, time in ns, size) of the file when it was read last, and its content
         self._read: tuple[tuple[str, int, int], NotebookFile] | None = None
@@ -50,7 +51,7 @@ class Library:
         """Remember a record that this kernel made for the cell `key`."""
         earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
         kept_ids = self._used.list_ids()
-        # not checked: this kernel made them, and a cell may make hundreds
+        # None: no signature is checked: this kernel made them, and a cell may make hundreds
         self._records[key] = CellRecords([record, *earlier]).select_kept(None, kept_ids)
         self._identities.add(_identify(record))
 
@@ -122,7 +123,8 @@ class Library:
     def recorded_turns(self, cell: Cell, conversation: str) -> list[Turn]:
         """Return the recorded turns of `conversation` in the cells above, in notebook order.
 
-        Empty if a runner sent the records of the cell: it executes the cells above itself.
+        Empty if a runner sent the records of the cell, because the runner executes the cells above
+        it anyway, and if the file does not hold the cell.
         """
         file = self.file(cell.runner_options)
         cell_id = file.id_of(cell) if cell.id else ""

@@ -1,5 +1,7 @@
 """The stored rows of maps, for `%agent status` and `%agent forget`.
 
+A map asks one prompt for each row of a table; its store is a file with the answers.
+
 Why: stored rows outlive a kernel and hold answers that the user has paid for.
 
 Rules
@@ -21,8 +23,8 @@ from ...view import clip_text, count_noun
 from .recovery import format_date
 
 MOST = 10  # stores that are listed
-LONGEST = 60  # characters of a template
-KILO = 1000
+LONGEST = 60  # characters of the prompts of a map in the table
+KILO = 1000  # bytes in 1 kB
 
 
 def list_map_ids(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
@@ -32,7 +34,7 @@ def list_map_ids(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
 
 
 def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
-    """Return a table of the stores of the maps with these `ids`; nothing if there are none."""
+    """Return a table of the stores of these maps, a header first; [] if they have no store."""
     stores = [store for store in list_stores() if store.file.stem in ids]
     rows = [
         (
@@ -66,7 +68,9 @@ def forget_question() -> str:
 
 
 def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
-    """Remove the stored rows of the maps among records and runs; return their number, and faults.
+    """Remove the stored rows of the maps among records and runs.
+
+    Return the number of removed rows, and a sentence for each store that cannot be used.
 
     `records` are those that this kernel or this user made, `runs` those of this kernel.
     """
@@ -79,7 +83,8 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
 def forget_all() -> str:
     """Remove every row in the state folder; return a message for the user.
 
-    Raises UsageError for the first store that cannot be used, after the others.
+    A store that cannot be used does not keep the others: UsageError for the first such store is
+    raised after the rows of all others are removed.
     """
     count, faults = _forget(store.forget for store in list_stores())
     if faults:

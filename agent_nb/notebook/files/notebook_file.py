@@ -33,7 +33,7 @@ EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
 
 
 class NotebookFile(msgspec.Struct, frozen=True):
-    """A notebook as it was saved last; empty if it is unknown or cannot be read.
+    """A notebook as it was saved last; empty if the file is unknown or cannot be read.
 
     `made_up_ids`: the file has no cell ids. The ids here are then made from the places of the
     cells, and differ from ids that a front end makes up and sends.
@@ -50,7 +50,10 @@ class NotebookFile(msgspec.Struct, frozen=True):
     made_up_ids: bool = False
 
     def id_of(self, cell: Cell) -> str:
-        """Return the id under which the file holds a cell, "" if it does not."""
+        """Return the id under which the file holds a cell.
+
+        If the file has no ids, the cell is found by its text, "" if no cell has that text.
+        """
         if not self.made_up_ids or cell.id in self.cell_ids:
             return cell.id
         digest = cell.text_hash
@@ -60,8 +63,8 @@ class NotebookFile(msgspec.Struct, frozen=True):
     def is_turn_of(self, cell: str, record: Record) -> bool:
         """Return whether a recorded run counts as the turn of the cell with this id.
 
-        It does if this cell made it, or if the cell that made it has it no longer. A run that a
-        pasted cell repeats is thus one turn.
+        A run counts for the cell that made it. If that cell no longer has the run, it counts for
+        every cell that has it. A run that a pasted cell repeats is thus one turn.
         """
         maker = str(record.get("cell", ""))
         return maker == cell or all(
@@ -73,7 +76,7 @@ NO_FILE = NotebookFile()
 
 
 def read_notebook_file(path: Path) -> NotebookFile:
-    """Return what a notebook file holds; `NO_FILE` if it cannot be read."""
+    """Return the content of a notebook file; `NO_FILE` if the file cannot be read."""
     try:
         return _parse_notebook(read_notebook(path), path.stat().st_mtime)
     except (OSError, ValueError, RecursionError):

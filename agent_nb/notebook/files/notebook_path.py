@@ -5,9 +5,10 @@ it into the namespace. Jupyter servers put it into the environment, where after 
 a missing file or another notebook, and also answer requests.
 
 Rules
-- Asking Jupyter servers takes one second at most, happens only if there is one, and fails silently.
-- Only existing files are returned; a relative path is looked up where the kernel runs, then where
-  its runner was started.
+- Jupyter servers are asked only if one of them started this kernel (`SESSION`), for about a second
+  in all; a server that does not answer is skipped silently.
+- The `…_path` functions return only existing files. `_find_file` looks up a relative path where the
+  kernel runs, then where its runner was started.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def kernel_id() -> str:
 
 
 def ask_servers(kernel: str) -> Iterator[str]:
-    """Yield the notebook paths that running Jupyter servers name for this kernel."""
+    """Yield the notebook paths that running Jupyter servers name for the kernel with this id.
+
+    The files may not exist. An unknown kernel ("") has no paths.
+    """
     if not kernel:
         return
     deadline = time.monotonic() + PATIENCE
@@ -74,7 +78,7 @@ def ask_servers(kernel: str) -> Iterator[str]:
 
 
 def _list_servers() -> list[dict[str, Any]]:
-    """Return the description files of running Jupyter servers."""
+    """Return what running Jupyter servers wrote about themselves: `url`, `token`, `root_dir` …"""
     from jupyter_core.paths import jupyter_runtime_dir
 
     servers = []
@@ -97,6 +101,7 @@ def _fetch_sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
             f"{server['url']}api/sessions",
             headers={"Authorization": f"token {server.get('token', '')}"},
         )
+        # no proxy: the servers run on this machine
         with build_opener(ProxyHandler({})).open(request, timeout=seconds) as answer:
             sessions = json.loads(answer.read(1 << 22))
             return sessions if isinstance(sessions, list) else []

@@ -36,8 +36,8 @@ def read_runs(
 
     Each cell yields the run that a replay would try first, or with `every` all its runs. With
     `row_calls` a map is followed by the runs of those rows whose calls can run again: nothing else
-    shows these calls. Raises UsageError for a file that is neither, or a record with too many
-    calls.
+    shows these calls. Raises UsageError for a file that is neither a notebook nor an event file,
+    and, with `row_calls`, for a record with too many calls.
     """
     runs = [run for path in paths for run in _read_file_runs(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
@@ -65,10 +65,11 @@ def _rows_with_calls(run: Run) -> list[Run]:
 
 
 def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
-    """Return the differences between the newest runs of two notebooks, cell by cell.
+    """Return the differences between the runs of two notebooks, cell by cell.
 
-    With one notebook, each cell's newest run is compared with the one before. Raises UsageError
-    if there is nothing to compare.
+    Of each cell, the runs that a replay would try first are compared. With one notebook, each
+    cell's newest run is compared with the run before. Raises UsageError if there is nothing to
+    compare, or for more than two notebooks.
     """
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
@@ -89,7 +90,11 @@ def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
 
 
 def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
-    """Return the differences between the two newest runs of each cell; `runs` come oldest first."""
+    """Return the differences between the two newest runs of each cell.
+
+    `runs` come cell by cell, the oldest of each cell first.
+    """
+    # `n` is the position after `b`: a pair counts if `b` is the last run of its cell
     pairs = [
         (a, b)
         for n, (a, b) in enumerate(pairwise(runs), 2)

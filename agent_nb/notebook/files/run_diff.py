@@ -7,7 +7,8 @@ Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
   tokens and chunks do not count.
 - Turns are aligned in order; within a turn, items of the same kind and name.
-- Calls that the rows of a map made come last; equal ones are listed once.
+- Calls that the rows of a map made are not in the run's own log: they get turn 0 and come after
+  the parts of that log. Equal ones are listed once, with their number.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 
@@ -34,14 +35,14 @@ NOT_COMPARED = frozenset({
     "hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind", "shared",
 })  # fmt: skip
 _CONTEXT = 2  # lines around a changed line
-_LINES = 40  # of one change that are shown
-_COLUMNS = 160  # of a line
+_LINES = 40  # lines of one change that are shown
+_COLUMNS = 160  # characters of a line that are shown
 
 
 class Item(msgspec.Struct, frozen=True):
     """One comparable part of a run."""
 
-    turn: int
+    turn: int  # 0: outside the turns
     head: str  # a title such as `call NAME`; items with the same head are aligned
     body: str  # its content as text
     pictures: tuple[Any, ...] = ()  # its attachments
@@ -58,7 +59,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Diff:
-    """The differences of two runs; falsy if there are none. `str()` returns a report."""
+    """The differences of two runs, named `a` and `b`; falsy if `changes` is empty.
+
+    `str()` returns a report.
+    """
 
     def __init__(self, a: str, b: str, changes: Sequence[Change]) -> None:
         self.a, self.b, self.changes = a, b, list(changes)

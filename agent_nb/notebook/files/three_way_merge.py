@@ -5,10 +5,12 @@ Why: outputs, records and execution counts are one result; lines mixed from two 
 notebook that has never run.
 
 Rules
-- The runs of both sides stay, except runs that one side has removed; so do signatures and marks.
+- The runs of both sides stay, except runs that one side has removed. Signatures and the marks of
+  forgotten runs stay, too.
 - The outputs of a cell come whole from the side that changed them.
-- If both sides did, the first of these that exists decides: the side taken for the last differing
-  cell above in the same conversation, the newer run, the only changed text; else ours.
+- If both sides changed them, the first of these that applies decides: the side that was taken for
+  the last differing cell above in the same conversation; the side with the newer run; theirs, if
+  only theirs changed the text of the cell. Otherwise ours are taken.
 - Metadata that execution writes for the whole notebook (`ABOUT`) comes from the side that changed
   it, else from ours.
 - A cell that shares its id with another is left as it is.
@@ -40,7 +42,10 @@ ABOUT = ("language_info", "widgets")  # in the metadata of a notebook: what exec
 
 
 def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Write into the three notebooks the runs, outputs and other results of the merged one."""
+    """Write the runs, outputs and other results of the merged notebook into all three notebooks.
+
+    As all three then agree, the merge of cells finds no conflict in them.
+    """
     versions = (base, ours, theirs)
     metadata = [_get_object(nb, "metadata") for nb in versions]
     runs = [NotebookRuns(nb).by_cell() for nb in versions]
@@ -151,7 +156,7 @@ def _copy_result(versions: list[Cell], shown: Cell) -> None:
 
 
 def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return the version of the side that changed it, ours if both did."""
+    """Return the value of the side that changed it, ours if both sides changed it."""
     return theirs if ours == base else ours
 
 

@@ -5,7 +5,8 @@ in the policy.
 
 Rules
 - Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
-- Every defined, assigned or imported name counts: an extra name only hides a mistake.
+- The name of every function, variable, import and `name="…"` counts: a name that is not a tool
+  does no harm, it only hides a mistake in a policy.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ _WORD = re.compile(r"[\w-]+")
 
 
 def tool_names(sources: Iterable[str]) -> set[str]:
-    """Return the names that cells with these sources define, or use as tools."""
+    """Return the names that cells with these sources define, or name as tools of an agent cell."""
     return {name for source in sources for name in _find_names(source)}
 
 
 def _find_names(source: str) -> Iterable[str]:
     """Return the names that one cell defines or imports, or the tools of an agent cell."""
+    # the first part of an agent cell is its line, which holds the options
     parts = agent_cell(source)
     if parts is not None:
         options = _TOOLS.findall(parts[0])

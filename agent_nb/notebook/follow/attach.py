@@ -85,9 +85,11 @@ def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> Attac
 
 
 def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
-    """Return the URL: as written, from a variable (text or a server), or of the only server here.
+    """Return the URL of the server or run to attach to.
 
-    Raises UsageError if none is named and not exactly one server of the user runs here.
+    `address` is a URL, or names a variable that holds a text or an object with a `url`. Without an
+    `address` the only server of the user on this machine is taken. Raises UsageError if not exactly
+    one such server runs.
     """
     if address:
         value = namespace.get(address, address)
@@ -164,7 +166,8 @@ class AttachRun(FollowRun):
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:
     """Run `%agent attach` with these arguments; return the run, None if no event came.
 
-    Raises AgentCellError with one line, and AgentStopped when the user stopped it.
+    Raises AgentCellError, whose message is one line, and AgentStopped when the user stopped the
+    cell.
     """
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:

@@ -1,11 +1,12 @@
 """The cards of `await agent_nb.watch(…)` and `await agent_nb.attach(…)` in the cell that awaits.
 
-Why apart from `cell.awaited_run`: another system makes these runs; the cell shows and records them.
+Why apart from `cell.awaited_run`, which shows the runs of this kernel's agents: here another system
+makes the runs, and the cell only shows and records them.
 
 Rules
 - A run that equals its record keeps that record with its times, so that executing a notebook twice
   writes the same file.
-- Stopping the cell detaches and ends it with AgentStopped.
+- Stopping the cell detaches it from the source and ends the cell with AgentStopped.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class Followed(Protocol):
 
 
 def source_screen(followed: Any, *, insist: bool = False) -> Any:
-    """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None where none does.
+    """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None outside IPython.
 
-    In a terminal it has no cards, unless the caller insists (`insist`).
+    In a terminal the screen has no cards, unless the caller insists (`insist`).
     """
     from IPython.core.getipython import get_ipython
 
@@ -77,6 +78,7 @@ class AwaitedSource(CellScreen):
             if magics is not None
             else (Cells(), Library(shell.user_ns))
         )
+        # the name of the source stands for the cell's text, by which records are found
         cell = cells.current(shell, "", followed.name)
         self._followed = followed
         self._cards = Cards(
@@ -113,9 +115,9 @@ def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
 
 
 def print_stop_advice(attached: Any) -> str:
-    """Print how to stop a run that the cell has detached from, if it can be stopped from here.
+    """Print how to stop a run that the cell has detached from, if the run can be stopped from here.
 
-    Return the detail of the interrupt event that closes its log.
+    Return the detail of the interrupt event that closes the log of the run.
     """
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"

@@ -4,8 +4,8 @@ Why one class: `%agent attach`, `--from` and an awaited source show and record r
 
 Rules
 - Only the first `MOST` runs are shown and recorded.
-- The records are not signed and belong to no conversation: a replay never treats their calls as the
-  user's own.
+- The records are not signed and belong to no conversation, because another system made the runs: a
+  replay never treats their calls as the user's own.
 - A run that equals a known record keeps that record.
 """
 
@@ -79,7 +79,7 @@ class Cards:
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
-        """Show a run that begins, if it is one of the first."""
+        """Show a run that begins, if it is one of the first `MOST`; later runs are only counted."""
         write_events(self._cell, log)
         if len(self._displays) >= MOST:
             self._not_shown += 1
@@ -111,7 +111,7 @@ class Cards:
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
-        """Close the display of one run with its record, or with a former record that is equal."""
+        """Close the display of a run with an equal former record, else with a new record."""
         recorded, title = self._options.record, self._title()
         equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
         shown = Run(log_of(equal)) if equal is not None else run
@@ -124,7 +124,11 @@ class Cards:
 
 
 def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
-    """Return where a run first differs from the record with its id, else from the newest record."""
+    """Return where a run first differs from the record with its id, else from the newest record.
+
+    The run must differ from that record. `seq` is the number of the first event that differs (from
+    1); `recorded` and `fresh` are the beginnings of the two events as JSON, "" where one ended.
+    """
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)

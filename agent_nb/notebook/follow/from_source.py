@@ -4,8 +4,8 @@ Why: runs of other systems can be read, compared and kept like the notebook's ow
 
 Rules
 - No model is called.
-- A file is read each time; a URL only with `--live`, or without a complete record of the present
-  text.
+- A file is read at each execution. A URL is read with `--live`, or if the cell has no complete
+  record for its present text; a replay without such a record is an error.
 - A run that ended badly elsewhere does not fail the cell; a source that cannot be read does.
 - Options that mean nothing for a run of another system are refused.
 """
@@ -42,7 +42,7 @@ ALLOWED = frozenset({
 
 
 def wants_source(line: str) -> bool:
-    """Return whether the first line of a cell has the option `--from`."""
+    """Return whether the first line of a cell has the option `--from`; a malformed line has not."""
     try:
         return any(word.partition("=")[0] == OPTION for word in split_words(line))
     except UsageError:
@@ -154,6 +154,7 @@ async def _do_nothing() -> None:
 def _refuse_other_options(line: str) -> None:
     """Raise UsageError on an option that has no meaning for a run of another system."""
     for word in split_words(line):
+        # the value of an option may follow in the same word: --codec=NAME, -oNAME
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name.startswith("-") and name not in ALLOWED:
             allowed = ", ".join(sorted(ALLOWED))

@@ -20,7 +20,11 @@ CHANGES = ("improved", "worse", "same", "missing")
 
 
 class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
-    """Two evaluations of the same rows, `b` compared with `a`."""
+    """Two evaluations of the same rows, `b` compared with `a`.
+
+    `names` are theirs in texts. `pairs` holds each row with its scores on both sides. `statistic`
+    is the mean difference with its interval.
+    """
 
     a: Evaluated
     b: Evaluated
@@ -57,9 +61,10 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def cost(self) -> float | None:
-        """How many dollars more b cost than a; None if unknown."""
+        """How many dollars more b cost than a; None if the cost of a side is unknown."""
         if self.a.cost is None or self.b.cost is None:
             return None
+        # floats are inexact: 0.3 - 0.1 would be shown as 0.19999999999999998
         return round(self.b.cost - self.a.cost, 12)
 
     @property
@@ -74,7 +79,7 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on differences of the two that make them hard to compare."""
+        """Sentences on how a and b were scored or asked differently; [] if they were not."""
         a, b = self.a, self.b
         notes = []
         if a.scored_by != b.scored_by:

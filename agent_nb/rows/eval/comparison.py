@@ -1,8 +1,9 @@
 """`compare(a, b)`: does one prompt score higher than another over the same rows?
 
-Why: the intervals of two means may overlap although the difference by row is certain.
+Why: the intervals of two means may overlap although the differences by row clearly favour one
+prompt.
 
-Rule: both are finished evaluations; comparing them asks no model.
+Rule: `a` and `b` are finished evaluations; comparing them asks no model.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def compare(
 ) -> Comparison:
     """Return the comparison of `b` with `a` over the same rows, paired by row.
 
-    `on`: the columns that identify a row (default: all). `level`: of the interval (default: the
-    level of `a`). Raises UsageError if the two are not evaluations of the same rows.
+    `on`: the columns that identify a row (default: all). `level`: the confidence level of the
+    interval, between 0 and 1 (default: the level of `a`). Raises UsageError if the two are not
+    evaluations of the same rows.
     """
     for side, evaluation in (("a", a), ("b", b)):
         if not isinstance(evaluation, Evaluation):
@@ -89,7 +91,7 @@ def compare(
 
 
 def _names(a: Evaluation, b: Evaluation) -> tuple[str, str]:
-    """Return two different names."""
+    """Return the names of the evaluations if they differ, else ("a", "b")."""
     if a.name and b.name and a.name != b.name:
         return a.name, b.name
     return "a", "b"

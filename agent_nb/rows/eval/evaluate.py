@@ -89,6 +89,7 @@ async def evaluate_prompt(
     )
     scoring = Scoring(scorer, rows, answer_type)
     judged = isinstance(scorer, JudgeScore)
+    # the map's record holds the scores, except a judge's: they are in the record of the judge's map
     finish = None if judged else scoring.finish
     stream = start_map(
         agent, rows.data, prompt, map_options, output=setup.output, finish=finish, **options
@@ -112,7 +113,7 @@ async def evaluate_prompt(
 
 
 class Scoring:
-    """Scores the answers of one map, once for both uses: its record, and the evaluation."""
+    """Scores the answers of one map, once for both uses: the map's record, and the evaluation."""
 
     def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
         self._scorer, self._rows, self._output = scorer, rows, output
@@ -128,7 +129,7 @@ class Scoring:
         return self._outcome
 
     async def finish(self, stream: MapStream) -> FinalState:
-        """Return the scores of a map, whose rows are over, as the state for its record."""
+        """Return the scores of a map as the final state for its record; all rows have ended."""
         candidates, scores = await self.score(stream)
         inputs = self._scorer.inputs(candidates) or {}
         payload = scores_payload(self._scorer.title, candidates, scores.each, inputs)
@@ -147,7 +148,8 @@ def scorer_of(
 ) -> Scorer:
     """Return the scorer for the argument `score` of `Agent.eval`. Raises UsageError.
 
-    `options`, `judge_options`: options that the judge's map shares. `folder`: the notebook's.
+    `output`: the type of the answers. `expected`: the column with the expected answers. `options`,
+    `judge_options`: options that the judge's map shares. `folder`: the notebook's.
     """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
@@ -164,7 +166,10 @@ def scorer_of(
 
 
 def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
-    """Return `sample` random rows, in the order of the data; all rows if None or not fewer."""
+    """Return `sample` random rows, in the order of the data, the same for the same `seed`.
+
+    All rows if `sample` is None or not fewer than them. Raises UsageError for `sample` below 1.
+    """
     if sample is None:
         return rows
     if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:

@@ -18,7 +18,7 @@ from .statistic import StatisticResult, summarize_rows
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """The use of model calls: tokens, and dollars (None: unknown)."""
+    """What model calls used: tokens, and dollars as far as known (None: no cost is known)."""
 
     tokens: int = 0
     cost: float | None = None
@@ -30,9 +30,10 @@ class Spent(msgspec.Struct, frozen=True):
 class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
 
-    `scored_by` names the scorer; `judged`: it is a judge. `answering` and `judging` are the tokens
-    and dollars of the answers and of the judge. `failed_as`: the score of an answer that failed
-    (None: left out).
+    `scored_by` names the scorer; `judged`: the scorer is a judge. `level`: of the interval.
+    `bounded`: the scorer's scores lie in 0 to 1. `answering` and `judging` are the tokens and
+    dollars of the answers and of the judge. `failed_as`: the score of an answer that failed (None:
+    left out).
     """
 
     name: str
@@ -83,7 +84,7 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many answers have no score, by kind of error."""
+        """Kind of error -> how many answers have no score because of it."""
         return count_failures(self.scored)
 
     @property
@@ -98,5 +99,5 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def cost(self) -> float | None:
-        """The dollars of answers and judge; None if unknown."""
+        """The dollars of answers and judge, as far as known; None if no cost is known."""
         return (self.answering + self.judging).cost

@@ -24,8 +24,8 @@ import msgspec
 
 from ...errors import UsageError
 
-FEWEST = 10  # rows
-LEVEL = 0.95
+FEWEST = 10  # rows that an interval needs
+LEVEL = 0.95  # the share of samples whose interval covers the true value
 _ROUNDING = 1e-12  # values that differ less than this, relative to their operands, count as equal
 # up to so many degrees of freedom t is computed by a sum (`t_inside`), and beyond by `_expand_t`,
 # whose four terms are exact to 1e-12 there
@@ -124,6 +124,7 @@ def _wilson_bounds(yes: int, total: int, z: float) -> tuple[float, float]:
     half = (
         z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
     )
+    # the limits of these two shares are exactly 0 and 1; rounding would miss them
     return 0.0 if yes == 0 else middle - half, 1.0 if yes == total else middle + half
 
 
@@ -139,9 +140,10 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
 
 
 def _join_distances(first: float, second: float, phi: float) -> float:
-    """Return how far the limit lies from the difference.
+    """Return how far one limit of Newcombe's interval lies from the difference of the shares.
 
-    `first`, `second`: the distances of the two shares from their own limits.
+    `first`, `second`: the distances of the two shares from their own Wilson limits. `phi`: the
+    correlation of the pairs.
     """
     return sqrt(max(first * first - 2 * phi * first * second + second * second, 0.0))
 

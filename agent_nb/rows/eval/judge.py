@@ -3,10 +3,11 @@
 Why a map: judgements are then recorded, replayed, limited and paid for like other rows.
 
 Rules
-- Its own instructions (`system`) say what counts. A judge with an output type of its own keeps it;
-  the type must have a field `score`, from 0 to 1.
-- The judge reads untrusted text. Each piece stands between marks, a digest of all of them, which an
-  answer cannot forge, and the prompt forbids to follow instructions inside them.
+- The judge's own instructions (`system`) say what counts. A judge with an output type keeps that
+  type, which must have a field `score`, from 0 to 1.
+- The judge reads untrusted text. Each piece of it stands between two marks, and the prompt forbids
+  following instructions between them. A mark is a digest of all pieces, so no answer can contain
+  its own mark and end the piece early.
 - Failed answers are not judged. An answer without a score from the judge is a scoring error.
 """
 
@@ -37,9 +38,10 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 
 
 class JudgeScore:
-    """Scores by a judge. `expected`: the column with the expected answer, None without one.
+    """Scores by a judge. `expected`: the column with the expected answer, None without a column.
 
-    `options`: the options of the judge's map. `map_options`: its store, view and record.
+    `options`: the options of the judge's map. `map_options`: the `store`, `view` and `record` of
+    that map. `title` names the judge.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class JudgeScore:
         options: MapOptions,
         map_options: Mapping[str, Any],
     ) -> None:
-        """Raises UsageError for a judge that gives no score."""
+        """Raises UsageError for a judge whose output type has no field `score`."""
         self.title = f"judge {judge.name or judge.choice.requested or 'by the configured model'}"
         self._judge = judge
         self._expected = expected

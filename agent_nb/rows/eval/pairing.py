@@ -3,8 +3,9 @@
 Why: rows differ more than prompts, so only differences within a row show a small improvement.
 
 Rules
-- Two rows are the same if all their values are equal, or with `on` the values in these columns.
-  Their order does not count; rows that occur several times are paired in order.
+- Two rows are the same if their columns have the same names, order and values. With `on`, only the
+  columns that it names are compared.
+- The order of the rows does not count. Equal rows of one side are paired in their order.
 - Both sides must have the same rows: a mean over different rows compares the rows, not the prompts.
 """
 
@@ -26,7 +27,7 @@ _SAME = 1e-12  # a smaller difference is rounding: scores are means of floats
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """The same row on both sides."""
+    """The same row in two evaluations: `a` comes from the first, `b` from the second."""
 
     a: ScoredRow
     b: ScoredRow
@@ -48,7 +49,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> str:
-    """Return a digest of a row's values, in all columns or in some."""
+    """Return a digest of the names and values of a row's `columns`, in this order (None: all)."""
     names = [*values] if columns is None else columns
     return digest_value([[str(name), _plain(values[name])] for name in names], 32)
 
@@ -66,7 +67,7 @@ def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair
 def _index_rows(
     evaluation: Evaluated, on: Sequence[str] | None
 ) -> dict[tuple[str, int], ScoredRow]:
-    """Return the rows by (key, occurrence), in order: equal rows have the same key."""
+    """Return (key, n) -> the n-th row with this key, from 1; equal rows have the same key."""
     seen: Counter[str] = Counter()
     named = {}
     for row in evaluation.scored:

@@ -4,7 +4,7 @@ Why: a replay takes the answers from the record and scores them anew. Without re
 changed score function or expected value would change the figures unnoticed.
 
 Rules
-- Of more than `MOST` answers only the mean and a digest of the scores are recorded.
+- Of more than `MOST` answers only the number, the mean and a digest of the scores are recorded.
 - A different score or expected value is a change. Changed code of a function that still gives the
   same scores is a warning. A record without scores is not compared.
 - A judge's scores are in the record of the judge's map.
@@ -36,7 +36,10 @@ def scores_payload(
     scores: Sequence[Score],
     inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the payload of the state; `inputs`: digests of the score's code or expected values."""
+    """Return the payload of the state that records the scores, one for each candidate.
+
+    `inputs`: `code` -> the digest of the score function, or `expected` -> the digests of values.
+    """
     values = [score.value for score in scores]
     scored_values = [value for value in values if value is not None]
     head: dict[str, Any] = {"by": scored_by, **inputs}
@@ -53,7 +56,10 @@ def scores_payload(
 
 
 def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
-    """Return how the scores of a replay differ from the recorded ones (None: there are none)."""
+    """Return how the scores of a replay differ from the recorded ones (None: none are recorded).
+
+    Both arguments are payloads of `scores_payload`.
+    """
     if recorded is None:
         return Checked(unseen=(UNSEEN,))
     old = recorded if isinstance(recorded, Mapping) else {}
@@ -96,7 +102,7 @@ def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
 
 
 def _name_answer(new: Mapping[str, Any], positions: Sequence[int]) -> str:
-    """Return words that name the first answer that differs, the first of `positions`."""
+    """Return words that name the answer at the first of `positions`, "" if it is unknown."""
     rows = new.get("rows") or []
     if not positions or positions[0] >= len(rows):
         return ""

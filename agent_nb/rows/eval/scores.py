@@ -5,8 +5,8 @@ interval too narrow.
 
 Rules
 - An answer has a score or an error, never both. The error comes from its run or from the scoring.
-- The score of a row is the mean score of its answers. An answer without a score is left out and
-  counted, or scores `failed` if the user set that.
+- The score of a row is the mean score of its answers. An answer without a score is left out of the
+  mean, or has the score `failed` in it if the user set one; `unscored` counts it in both cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ UNSCORED = " could not be scored: "  # stands in its `error`, between the row an
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An answer to score: the result of its run, the values of its row, and its prompt.
 
-    `value` is the typed answer, else its text. `pictures` returns the pictures of the prompt.
+    `position` and `repeat` count from 0. `value` is the typed answer, or the text of an answer that
+    has no type. `pictures` returns the pictures of the prompt.
     """
 
     position: int
@@ -53,9 +54,9 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """Scores in the order of the candidates, and the tokens and dollars of the scoring.
+    """Scores in the order of the candidates, and the tokens and dollars that the scoring used.
 
-    `bounded`: no score can lie outside 0 to 1.
+    `bounded`: no score can lie outside 0 to 1. `cost`: None if it is unknown.
     """
 
     each: Sequence[Score]
@@ -86,7 +87,7 @@ class ScoredRow(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """The first error of its answers, or ""."""
+        """The first error of the row's answers; "" if they have none."""
         return next((s.error for s in self.scores if s.error), "")
 
     @property

@@ -5,8 +5,9 @@ The third scorer, an agent as judge, is in `judge`.
 Why not equality alone: answers are texts or JSON, but expected values come from frames, with types.
 
 Rules
-- A function is called as `f(answer, row)`, or with the answer alone if it takes one argument, or by
-  name if its arguments are among `NAMES`. It returns a number or a bool, or an awaitable of one.
+- A function that takes arguments of `NAMES` and requires no others gets them by name. Any other
+  function is called as `f(answer, row)`, or as `f(answer)` if it requires at most one argument.
+- A function returns a number or a bool, or an awaitable of either.
 - In a typed answer the field with the column's name is compared, else the only field.
 - If the function raises, that answer gets an error that names the row; the others are still scored.
 - Wrong columns and wrong signatures are reported before the first request.
@@ -69,7 +70,7 @@ class FunctionScore:
         self.title = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
         self._names, self._by_name = _choose_arguments(function, self.title)
-        self._numbers = False
+        self._numbers = False  # whether the function has returned anything but a bool
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digest of the function's code."""
@@ -94,6 +95,7 @@ class FunctionScore:
             named = dict(zip(self._names, values, strict=True))
             result = self._function(**named) if self._by_name else self._function(*values)
             value = await result if inspect.isawaitable(result) else result
+            # `bool_` is the bool of NumPy
             self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
             return _to_score(candidate, value)
         except Exception as error:  # the user's code
@@ -101,7 +103,10 @@ class FunctionScore:
 
 
 class ColumnScore:
-    """Scores 1 for answers equal to a column's value, else 0. Raises UsageError."""
+    """Scores 1 for answers equal to a column's value, else 0.
+
+    Raises UsageError for an unknown column, and for a typed answer whose field is not clear.
+    """
 
     def __init__(self, column: str, columns: Sequence[str], output: OutputType | None) -> None:
         if column not in columns:
@@ -149,6 +154,7 @@ def equal(answer: Any, expected: Any) -> bool:
             return False
     if isinstance(answer, str):
         return answer.strip() == str(expected).strip()
+    # in Python True equals 1
     if isinstance(answer, bool) != isinstance(expected, bool):
         return False
     return bool(answer == nearest_json(expected)[0])

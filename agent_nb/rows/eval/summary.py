@@ -1,6 +1,7 @@
 """Render an evaluation or a comparison as a short static page, and as one line of text.
 
-The page shows the score with its interval, a description of both, and the rows worth looking at.
+The page shows the score and its interval, describes these two figures in words, and lists the rows
+worth looking at.
 
 Why the rows: a score alone does not show what to change in the prompt.
 
@@ -116,14 +117,14 @@ def describe_changes(comparison: Compared) -> str:
 
 
 def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
-    """Return the rows that score less than others, the lowest first."""
+    """Return the rows that score less than the highest score, the lowest first."""
     scores = [(row.score, row.position, row) for row in evaluation.scored if row.score is not None]
     highest = max((score for score, *_ in scores), default=0.0)
     return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < highest]
 
 
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
-    """Return the static forms of an evaluation."""
+    """Return the static forms of an evaluation: MIME type -> text."""
     hide = _make_redaction()
     lowest_rows = find_lowest(evaluation)
     rows_with_errors = [r for r in evaluation.scored if r.error]
@@ -152,7 +153,7 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
 
 
 def render_comparison(comparison: Compared) -> dict[str, str]:
-    """Return the static forms of a comparison."""
+    """Return the static forms of a comparison: MIME type -> text."""
     hide = _make_redaction()
     a, b = comparison.names
     head = _figure_line(
@@ -285,6 +286,7 @@ def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow
         )
         for row in rows[:ROWS]
     ]
+    # the search begins after the columns of the data: one of them may also be named "score"
     return _cut_table(
         columns, cells, len(rows), figures=(0, columns.index("score", len(names) + 1))
     )

@@ -1,11 +1,12 @@
 """The limits that hold over a whole map: tokens and dollars.
 
-Why apart from `limits.Meter`: a meter counts within one run; a budget adds up the rows of a map,
-wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
+Why apart from `Meter` (`agent/limits.py`): a meter counts within one run; a budget adds up the rows
+of a map, wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
 
 Rules
-- A row begins only if the limit has room for it and for all rows under way. The expected use of a
-  row is an estimate at first, and the average of the finished rows later.
+- A row begins only if the limits have room for it and for all rows under way; if no row is under
+  way, it always begins. The expected use of a row is an estimate at first, and the average of the
+  finished rows later.
 - At most `FEW` rows more are under way than have finished with a known use, since the estimate may
   be wrong, and short answers finish first.
 - A row that used nothing, such as a refused one, does not count in the average.
@@ -22,9 +23,9 @@ FEW = 10  # rows under way before any has shown what it uses
 
 
 class Budget:
-    """Counts what the rows of a map use: `used` tokens and `spent` dollars of the limits.
+    """Counts what the rows of a map use: `used` tokens and `spent` dollars.
 
-    0 or None: no limit.
+    `tokens` and `cost` (dollars) are the limits over all rows; 0 or None: no limit.
     """
 
     def __init__(self, tokens: int = 0, cost: float | None = None) -> None:
@@ -36,7 +37,10 @@ class Budget:
         self._expected = (0.0, 0.0)  # estimated tokens and dollars of one row
 
     def expect(self, tokens: float, cost: float | None) -> None:
-        """Set the estimated use of one row, which counts until a row is over."""
+        """Set the estimated use of one row; it counts until a row that used something is over.
+
+        `cost`: dollars; None: unknown, counted as 0.
+        """
         self._expected = (tokens, cost or 0.0)
 
     def fits(self, asking: int) -> bool:
@@ -48,7 +52,7 @@ class Budget:
         tokens, cost = self._expected
         if self._rows:
             tokens, cost = self.used / self._rows, self.spent / self._rows
-        rows_under_way = asking + 1
+        rows_under_way = asking + 1  # with the row that would begin
         return (not self.tokens or self.used + tokens * rows_under_way <= self.tokens) and (
             not self.cost or self.spent + cost * rows_under_way <= self.cost
         )

@@ -20,7 +20,10 @@ LENGTH = 32  # hexadecimal digits of a key
 
 
 class Keys:
-    """Makes the keys of one map, row by row. `inputs`: the digests of any run of its agent."""
+    """Makes the keys of one map, row by row.
+
+    `inputs`: the digests of any run of the map's agent; each row replaces that of the prompt.
+    """
 
     def __init__(self, inputs: Digests) -> None:
         self._inputs = inputs
@@ -33,7 +36,10 @@ class Keys:
     def next(
         self, prompt: str, attachments: Sequence[Mapping[str, Any]] = (), *, repeat: int = 0
     ) -> str:
-        """Return the key of the next row with this prompt; `repeat` counts from 0."""
+        """Return the key of the next row with this prompt; `repeat` counts from 0.
+
+        Each call counts as one more row with these inputs, and so returns another key.
+        """
         inputs = self.inputs(prompt, attachments).hash
         self._seen[inputs, repeat] += 1
         return digest_value([inputs, self._seen[inputs, repeat], repeat], LENGTH)

@@ -1,7 +1,7 @@
 """Refuses tools that a map cannot call, before its first request.
 
-Why: nobody watches row 417 to answer its question, and two rows that change the kernel at the same
-time leave it in a state that a replay cannot repeat.
+Why: nobody waits at each row of a map to answer questions about its calls. And two rows that change
+the kernel at the same time leave the kernel in a state that a replay cannot repeat.
 
 Rules
 - A tool is refused if the policy asks about every call of it, whatever the arguments.
@@ -45,9 +45,13 @@ def _with_subagent_tools(tools: Iterable[Tool]) -> Iterator[Tool]:
 
 
 def _always_asks(tool: Tool, policy: Policy) -> bool:
-    """Return whether a policy asks about every call of a tool, whatever its arguments."""
+    """Return whether a policy asks about every call of a tool, whatever its arguments.
+
+    It does not ask about a tool that the user has allowed in this kernel (`KERNEL_PERMISSIONS`).
+    """
     if policy.judge(tool, {})[0] != "ask" or KERNEL_PERMISSIONS.allows(tool):
         return False
+    # a rule that names the tool may allow calls by their arguments, which are not known yet
     allowing = (rule for rule in policy.rules if rule.verdict == "allow")
     return not any(rule.names(tool.name, name) for rule in allowing for name in rule.tools)
 

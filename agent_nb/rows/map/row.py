@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
+# `limit`: the run reached one of its limits; `interrupted`: it was stopped; `pending`: not asked
 Status = Literal["ok", "error", "limit", "interrupted", "pending"]
 Origin = Literal["live", "store", "record"]
 
-_STATUS = re.compile(r"\((\d{3})\)")  # as messages of `models.http.errors` name it
+_STATUS = re.compile(r"\((\d{3})\)")  # an HTTP status in a message of `models.http.errors`
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,6 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failure(self) -> str:
-        """The kind of failure: the HTTP status of the provider's refusal, else `kind`."""
+        """The kind of failure: the HTTP status of a provider's refusal, else `kind` or `status`."""
         refused = _STATUS.search(self.error) if self.kind == "provider" else None
         return refused[1] if refused else self.kind or self.status

@@ -4,8 +4,9 @@ Why from events: they are what a record holds, so old and new rows are read by t
 
 Rules
 - A live run, its record in a store and its record in a notebook give the same result.
-- The record also holds the waits of the last run and the use of earlier runs (`Overhead`). Only
-  the store knows how often all kernels asked a row, so the caller passes that as `attempts`.
+- The record also holds the waits of the last run, and the use of earlier runs that broke off
+  (`Overhead`). Only the store knows how often all kernels asked a row, so the caller passes this
+  number as `attempts`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
 
 class Overhead(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The waits of a row's last run, and the use of its earlier runs; `beside` in a record.
+    """The waits of a row's last run, and the use of its earlier runs: a record's field `beside`.
 
     `waited`: seconds in which the last run waited in a queue. `broken`: how many earlier runs broke
     off; `input`, `written` (tokens) and `cost` (dollars, None: unknown) are their use.
@@ -76,7 +77,8 @@ def result_of(
 ) -> RowResult:
     """Return the result of a row from the events of its last run, which has ended.
 
-    `attempts`: how often all kernels asked it (None: as often as this log and `beside` say).
+    `attempts`: how often all kernels asked the row (None: as often as this log and `beside` say).
+    `beside`: the overhead in the record (None: none).
     """
     beside = beside or Overhead()
     status = _STATUSES.get(status_of(log), "interrupted")

@@ -17,7 +17,7 @@ from ...wire import cut_end, dumps, replace_surrogates
 from .row import Row, RowResult
 from .tally import RowLine
 
-ROWS, BYTES = 1000, 1_000_000
+ROWS, BYTES = 1000, 1_000_000  # the largest map whose log holds records, and their JSON in the log
 ENDS = 3  # rows at either end of the sample
 LONGEST_LINE = 120  # characters of a prompt or an answer
 
@@ -50,19 +50,20 @@ class Sample:
         if self._small and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
             self._records[row.key] = record
+            # `_size` counts what rows share once for each of them, `BYTES` only once
             if self._size > InnerRecords.LIMIT:
                 self._small, self._records = False, {}
         return line
 
     @property
     def records(self) -> dict[str, Any]:
-        """The records as the payload of their state; none if they are too many."""
+        """The payload of the state that holds the records; {} without records or for too many."""
         payload = InnerRecords(self._records).to_payload() if self._records else {}
         return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
 
     @property
     def lines(self) -> dict[str, Any]:
-        """The first and last finished rows, and some that failed, under `sample`."""
+        """The payload `{"sample": […]}`: the first and last finished rows, and some that failed."""
         lines = sorted({**dict(self._first_and_last()), **self._failed}.items())
         return {"sample": [msgspec.to_builtins(line) for _, line in lines]}
 

@@ -119,7 +119,10 @@ class MapStream(Stream):
         return self
 
     def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
-        """Play a recorded map instead of this one, which has not begun."""
+        """Play a recorded map, `tape`, instead of this one, which has not begun.
+
+        `wish`: how strictly a test compares (None: the final state is not compared).
+        """
         self.log.run = tape.run
         self._make_driver = make = self._play(tape, wish)
         finish = self._finish
@@ -156,6 +159,7 @@ class MapStream(Stream):
         if InnerRecords.of_log(log):
             return []
         lost = self.find_unrecorded_rows([log])
+        # rows that the recorded map never finished were in no store
         return lost if len(lost) > count_unanswered_rows(log) else []
 
     def find_unrecorded_rows(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
@@ -192,7 +196,7 @@ class MapStream(Stream):
     def runs(self) -> Runs:
         """The runs of the finished rows, in order; each is read when it is used.
 
-        Without a log or store that holds them, `problems` names that.
+        If neither the log nor a store holds the runs, `problems` of the result says so.
         """
         finished_keys = [result.key for result in self.results if result.run]
         logged = InnerRecords.of_log(self.log)
@@ -307,10 +311,11 @@ def start_map(
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
-    rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish` computes
-    the final state of the log. Raises UsageError for data, a prompt, options or tools that cannot
-    be used.
+    rows are kept (None: in the user's state folder; False: none). `record`: whether a notebook may
+    record the map or play its record. `late`: the caller calls `ready`, unless the caller plays a
+    record. `client`: the Dask client whose workers ask the rows (`cluster`). `finish` computes the
+    final state of the log. Raises UsageError for data, a prompt, options or tools that cannot be
+    used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))

@@ -3,8 +3,8 @@
 Why: a map may take hours and dollars, so its card shows early how long it takes and what it costs.
 
 Rules
-- It reads no clock: the caller passes the time. The rate counts the asked rows that ended within
-  the last `WINDOW` seconds, so that it soon shows a rate limit.
+- A tally reads no clock: the caller passes the time. The rate counts the asked rows that ended
+  within the last `WINDOW` seconds, so that a rate limit soon shows in it.
 - Rows from the store or a record count as done, but neither for the rate nor for the cost.
 - `forecast` assumes the average known cost for each row of unknown cost and for each row that is
   left.
@@ -45,9 +45,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A map at one moment; it is recorded, and shown live.
 
     `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind); `known` of them
-    were in the store or the record. `asking` are under way. `rate`: rows per second. `left`:
-    seconds. `cost` and `forecast` (of the whole map): dollars; None: unknown. `limit`: the limit
-    that the map is expected to reach, in words ("": none; None: not known yet).
+    were in the store or the record. `asking` are under way. `rate`: rows per second. `left`: the
+    seconds until the end. `tokens` and `cost` (dollars): used by the asked rows. `forecast`: the
+    dollars of the whole map. `limit`: the limit that the map is expected to reach, in words ("":
+    none). `last`: the rows that ended last. None: unknown, or not known yet.
     """
 
     total: int

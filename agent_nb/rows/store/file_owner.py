@@ -5,7 +5,7 @@ could read what we store in it, or change it.
 
 Rules
 - Files of this user and of root do not count as another's. Nor do files with the owner that a
-  new file gets in this folder: network file systems may give all files one owner.
+  new file gets in the same folder: network file systems may give all files one owner.
 - For root, a file is another's only in a folder that everyone can write to: root works in the
   folders of users.
 - On Windows every file counts as the user's own.
@@ -33,7 +33,7 @@ def belongs_to_other(path: Path) -> bool:
 
 
 def _user() -> int:
-    """Return the id of this process's user."""
+    """Return the id of this process's user; ROOT on Windows, where every file has the owner 0."""
     return os.geteuid() if hasattr(os, "geteuid") else ROOT
 
 

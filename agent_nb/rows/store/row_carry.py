@@ -6,7 +6,8 @@ are then readable only through the handle that is still open.
 Rules
 - A row that the new file lacks is copied as it is; its signature is checked when it is read. If
   both files have a row, the version that is final for this user stays.
-- Attempts and claims are copied where the new file has none; claims on the former file are not.
+- Attempts and claims on rows are copied where the new file has none. The claims of open stores on
+  the former file itself are not copied.
 - All of it is part of the caller's transaction, so that a kill leaves the former file complete.
 """
 
@@ -42,7 +43,7 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
         _copy_rows(former, connection, wanted)
     for claim in former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",)):
         connection.execute("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claim)
-    for each in former.execute("SELECT map, said FROM maps"):
+    for each in former.execute("SELECT map, said FROM maps"):  # `said`: the title of the map
         connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", each)
 
 
@@ -63,6 +64,7 @@ def _find_final_only_in_former(
 
 
 def _copy_rows(former: Connection, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write rows of the former file, with their payloads; they replace rows of the same keys."""
     connection.executemany("DELETE FROM uses WHERE key = ?", [(row[0],) for row in rows])
     connection.executemany("INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)", rows)
     keys = [row[0] for row in rows]

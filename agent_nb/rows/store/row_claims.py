@@ -4,7 +4,8 @@ Why apart from `row_store`: these functions run statements; `row_store` opens th
 
 Rules
 - A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `SKEW` ahead
-  of the reader's clock; further ahead, the clock was set back after it, and it does not hold.
+  of the reader's clock. If it is further ahead, the clock was set back after the claim was made,
+  and the claim does not hold.
 - A claim for longer than the reader's own lease does not hold either, so that a stranger's file
   cannot block a row for longer.
 - A claim counts as an attempt as soon as it is made, because a row may have been asked when its
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 SKEW = 60.0  # seconds by which clocks of two machines may differ
 LEASE = 20.0  # seconds that a claim of a map holds unless it is renewed
-LONGEST = 60.0  # seconds that any claim holds
+LONGEST = 60.0  # seconds that any claim holds at most
 ABANDONED = 30 * 86_400.0  # seconds after which a store's claim on the file is removed
 STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexadecimal
 # the claims that hold; its parameters: now + SKEW, now, the longest lease that counts
@@ -49,7 +50,7 @@ def has_other_claims(connection: Connection, now: float, owner: str) -> bool:
 def claim_rows(
     connection: Connection, keys: Collection[str], owner: str, now: float, lease: float
 ) -> None:
-    """Claim rows whose claims do not hold, for `lease` seconds."""
+    """Claim rows for `lease` seconds; the caller has checked that no claim on them holds."""
     connection.executemany(
         "INSERT INTO claims VALUES(?1, 1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE "
         "SET attempts = attempts + 1, owner = ?2, since = ?3, until = ?4",
@@ -66,7 +67,10 @@ def extend_claims(connection: Connection, owner: str, now: float, lease: float) 
 
 
 def enter_store(connection: Connection, name: str, owner: str, now: float) -> None:
-    """Claim the file for an open store, in the first transaction of its count."""
+    """Claim the file for an open store; this transaction counts as the store's first one.
+
+    `name`: the store's name. Claims on the file that ended `ABANDONED` seconds ago are removed.
+    """
     connection.execute(
         "DELETE FROM claims WHERE key GLOB ? AND until < ?", (f"{STORE}*", now - ABANDONED)
     )

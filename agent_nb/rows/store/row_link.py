@@ -11,8 +11,8 @@ Rules
   before a transaction writes, and only a holder of the write lock removes it.
 - On a file system without hard links, the file is opened under its own name.
 - A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- Only `is_logged` opens a store file, one with a write-ahead log: closing a file that is open
-  elsewhere in this process drops all locks of the process on it.
+- Only `is_logged` opens a store file itself, and only if a write-ahead log is beside it: closing a
+  file that is open elsewhere in this process drops all locks of the process on it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def reading_name(path: Path, state: FileState) -> Path:
 
 
 def is_hot(name: Path) -> bool:
-    """Return whether the database `name` has a journal that SQLite would apply, or is writing."""
+    """Return whether the database `name` has a hot journal (see the rules)."""
     try:
         with Path(f"{name}{JOURNAL}").open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -127,7 +127,10 @@ def stray_links(path: Path, state: FileState) -> Iterator[Path]:
 
 
 def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str] | None:
-    """Return why a store must not be opened, and what to do; None if it may be."""
+    """Return (reason, advice) if the store at `path` must not be opened, else None.
+
+    `read_only`: the store of another user may be opened too.
+    """
     link = link_path(path, state)
     for name in (path, link, *(Path(f"{n}{end}") for n in (path, link) for end in _COMPANIONS)):
         with suppress(FileNotFoundError):  # companions come and go

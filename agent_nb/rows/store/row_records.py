@@ -3,8 +3,8 @@
 Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
 
 Rules
-- A record is read back whole, with its payloads. A record that is too large, is not JSON, or names
-  another row counts as missing.
+- A record is read back whole, with its payloads. A record that is too large or is not JSON counts
+  as missing; `find_rows` also leaves out a record that names another row.
 - A payload that several rows share is stored once, and removed with the last of these rows.
 """
 
@@ -114,7 +114,10 @@ def write_rows(
 
 
 def forget_rows(connection: Connection, where: str, values: Sequence[str]) -> int:
-    """Remove the rows that the condition `where` selects; return how many there were."""
+    """Remove the rows that the SQL condition `where` selects; return how many there were.
+
+    `values`: the parameters of the condition.
+    """
     removed = 0
     for each in _FORGET:
         removed = connection.execute(each.format(where), values).rowcount
@@ -128,7 +131,7 @@ def forget_unused(connection: Connection) -> None:
 
 
 def bound_attempts(attempts: Any) -> int:
-    """Return a number of attempts within bounds."""
+    """Return a stored number of attempts, brought into 1 to `ENOUGH`; 1 for any other value."""
     return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
 
 

@@ -62,7 +62,8 @@ def create_app(
 ) -> Starlette:
     """Return the ASGI app that publishes the runs of `hub`.
 
-    `start` starts a run for `POST /runs` (None: runs cannot be started).
+    `start` starts a run for `POST /runs` (None: runs cannot be started). `access`: None makes rules
+    with a new token. `settings`: None takes the defaults.
     """
     access = access or Access()
     endpoints = Endpoints(hub, start, access, settings or Settings())
@@ -75,6 +76,7 @@ def create_app(
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
         )
+        # before the guard: the preflight request of a browser has neither token nor cookie
         middleware.insert(0, cors)
     routes = [
         Route("/health", endpoints.health),

@@ -1,6 +1,6 @@
 """The handlers of the HTTP routes: list, show, start, stream, stop and approve runs.
 
-Why apart from the hub: it knows neither HTTP statuses nor JSON bodies.
+Why apart from the hub: the hub knows neither HTTP statuses nor JSON bodies.
 
 Rules: a faulty request gets a 4xx answer that says what to do; no answer reveals the server's
 internals.
@@ -58,7 +58,10 @@ class NewRun(msgspec.Struct, forbid_unknown_fields=False):
 
 
 class Answer(msgspec.Struct):
-    """The body of an approval: `decision` allow or deny; `args` replace the call's arguments."""
+    """The body of an approval: `decision` is allow or deny; `args` replace the call's arguments.
+
+    `scope` and `reason`: as in `Decision` of the tools.
+    """
 
     decision: str
     args: dict[str, Any] | None = None
@@ -139,6 +142,7 @@ class Endpoints:
         after = (
             request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
         )
+        # nothing follows; a 204 keeps an EventSource from connecting again
         if channel.ended and after == str(channel.seq):
             return Response(status_code=204)
         return self.streams.respond(request, channel, after)
@@ -191,7 +195,7 @@ class Endpoints:
             raise HTTPException(409, f"{fault} Start the run with a new id.") from fault
 
     async def _channel(self, request: Request) -> Channel:
-        """Return the channel of the run in the path. Raises HTTPException."""
+        """Return the channel of the run in the path. Raises HTTPException (404 or 503)."""
         return await _look_up(self.hub.find(request.path_params["run"]))
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:

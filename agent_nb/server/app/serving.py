@@ -62,8 +62,9 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """A server of one hub: `run` serves until a signal, `start` serves in a thread until `stop`.
 
-    `port`: 0 takes a free one. `origins`: pages that may use the server from a browser. `closing`
-    ends the server's own runs when it stops.
+    `start` starts a run for a request (None: runs are only shown). `port`: 0 takes a free one.
+    `token`: None makes a new one. `origins`: origins of other pages that may use the server from a
+    browser. `closing` ends the server's own runs when the server stops.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Server:
         closing: Closing = _end_nothing,
     ) -> None:
         self.hub = hub or Hub()
+        # a server on all addresses answers to any host name, since it does not know the machine's
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
         access = Access(hosts=hosts, origins=frozenset(origins))
         if token is not None:
@@ -152,5 +154,6 @@ class Server:
             problem = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
             raise UsageError(f"{problem} Choose another port, or 0 for a free one.") from fault
         self.port = listening.getsockname()[1]
+        # this process may reach its own server even where nothing may run live
         read_launch().served_ports.add(self.port)
         return listening

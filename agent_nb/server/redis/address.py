@@ -30,7 +30,10 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """A database of one Redis. `path`: of the Unix socket. `files`: option -> a file for TLS."""
+    """A database of one Redis. `path`: of the Unix socket. `files`: option -> a file for TLS.
+
+    `prefix`: the start of the names of all keys.
+    """
 
     scheme: str
     host: str = ""
@@ -55,6 +58,8 @@ class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     def scrub(self, text: str) -> str:
         """Return a text, such as an error's, without user and password."""
+        # `default` is the user of every Redis, and a word of many texts; the longest goes first,
+        # because it may contain the other
         for secret in sorted({self.password, self.user} - {"", "default"}, key=len, reverse=True):
             text = text.replace(secret, "…")
         return text
@@ -111,5 +116,5 @@ def _options(query: str) -> dict[str, str]:
 
 
 def configured_address(store: str | None) -> str:
-    """Return `store` unless it is None, else the address in AGENT_NB_HUB, else ""."""
+    """Return `store` unless it is None, else the address in AGENT_NB_HUB; "": no address."""
     return store if store is not None else os.environ.get(VARIABLE, "")

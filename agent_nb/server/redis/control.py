@@ -7,9 +7,10 @@ Why so strict: any program that writes to this Redis could otherwise approve a c
 Rules
 - A message can do no more than a local call of the channel's `cancel` or `approve`; the policy
   checks edited arguments again.
-- An answer names the question that its sender saw, and counts only if that is still open.
+- An answer names the question that its sender saw, and counts only if this question is still open.
 - A message that `messages` rejects changes nothing. Up to `SAID` rejections of a run are logged.
-- A run waits for answers only while some server sends `listening`: that one has readers of the run.
+- A server that has readers of a run sends `listening` again and again. The run waits for answers
+  only while such messages arrive.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Control:
     """Both ends of control.
 
     `attend` obeys messages about runs of this process; `cancel`, `approve` and `listen` send
-    messages about runs of other processes.
+    messages about runs of other processes. `key` signs messages (b"": none is obeyed).
     """
 
     def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
@@ -87,6 +88,7 @@ class Control:
         channel, gate = self._attended[run]
         try:
             message = gate.open(fields or [])
+            # the reply is written to the key `back`, which must not be any other key in Redis
             if not message.back.startswith(self._link.address.key("inbox", "")):
                 raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:

@@ -5,7 +5,8 @@ Why with the ids of the run: a client may resume at any server, with the id that
 Rules
 - The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it.
 - The epoch of a delta is a field, so that every server gives readers the same ids.
-- An event is shortened to `LARGEST` bytes by its content alone: written again, it is the same.
+- An event of more than `LARGEST` bytes is shortened. The result depends on the event alone, so an
+  event that is written again has the same bytes.
 - Redis may hold anything: an entry that cannot be read is None, and `mirror` reports the hole.
 """
 
@@ -65,6 +66,7 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
     # only deltas have an n
     if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
         return None
+    # the stream and the id decide, not what the event says about itself
     envelope = {"run": run if event.run else "", "seq": 0 if n else seq}
     if (event.run, event.seq) != (envelope["run"], envelope["seq"]):
         event = msgspec.structs.replace(event, **envelope)
@@ -72,7 +74,10 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
 
 
 def encode_bounded(event: Event, largest: int = LARGEST) -> bytes:
-    """Return the JSON of an event, shortened to at most `largest` bytes."""
+    """Return the JSON of an event in at most `largest` bytes.
+
+    A larger event is shortened; if that does not help, an Error with its envelope replaces it.
+    """
     data = encode_event(event)
     if len(data) <= largest:
         return data

@@ -3,8 +3,8 @@
     serve(store="redis://127.0.0.1:6379/0")           # in a kernel: its runs go to Redis too
     jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
 
-A run of another process is read from Redis once a client requests it (`find`), serves all local
-subscriptions, and is dropped when it has no more readers.
+Once a client requests a run of another process (`find`), a mirror in this process reads the run
+from Redis for all local subscriptions. The hub drops the mirror when the run has no more readers.
 
 Why: the server of a team must show the runs of kernels that it did not start.
 
@@ -138,6 +138,7 @@ class RedisHub(Hub):
             if not own:
                 raise
             return list(own.values())
+        # for runs of this process its own info is newer than the published one
         merged = [own.pop(info.run, info) for info in listed]
         return [*merged, *own.values()]
 

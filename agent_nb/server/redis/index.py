@@ -24,7 +24,7 @@ AWAY = "away"  # the status of a run whose publisher is silent
 HEARD = 30  # seconds for which a sign of life counts
 LARGEST = 64 << 10  # bytes of an info
 LONGEST = 500  # characters of a run's id
-MOST = 5_000  # runs that are read at once, even if another program adds more
+MOST = 5_000  # the most runs that are read at once; other programs may add any number
 _decoder = msgspec.json.Decoder(Published)
 
 
@@ -62,9 +62,11 @@ class Index:
 
     async def _remove_oldest(self, new: str, most: int) -> None:
         known = await self._read_range(0, MOST - 1)
+        # a run without an info counts as ended: its info has expired, or cannot be read
         ended = [
             r for r, entry in known if r != new and (not entry or entry.info.status != "running")
         ]
+        # one more than the limit requires, to leave room for `new`
         removed = ended[: max(len(ended) - most + 1, 0)]
         commands: list[Command] = [
             (

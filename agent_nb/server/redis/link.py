@@ -8,8 +8,9 @@ Rules
 - If Redis is unavailable, `HubAway` is raised; if it refuses a command, a `Refusal` is returned in
   place of the reply. Neither text contains user or password.
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
-- The beginning and the end of an outage are logged once. The waits between attempts grow from
-  `FIRST` to `MOST` seconds.
+- The beginning and the end of an outage are logged once. A beginning is not logged before Redis has
+  answered for the first time, nor within `_QUIET` seconds of the last one. The waits between
+  attempts grow from `FIRST` to `MOST` seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LOG = logging.getLogger("agent_nb.hub")
 FIRST, MOST = 0.05, 5.0  # seconds between attempts
 _ANSWER = 10.0  # seconds to wait for the answer to a command
 _QUIET = 60.0  # seconds between warnings
-# beginnings of the error texts with which Redis answers while it cannot serve
+# how the texts of errors begin that Redis sends while it cannot serve: they count as an outage
 _NOT_NOW = ("OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "CLUSTERDOWN")
 
 Command = Sequence[str | bytes | int]
@@ -44,7 +45,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Link:
-    """The connections to one Redis, for one event loop. `away`: why it does not answer, or ""."""
+    """The connections to one Redis, for one event loop.
+
+    `away`: why Redis does not answer; "" while it answers.
+    """
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
@@ -56,9 +60,9 @@ class Link:
         self._reading: Any = None
 
     async def pipe(self, commands: Sequence[Command], *, whole: bool = False) -> list[Any]:
-        """Send commands in one pipeline; return each reply or Refusal. Raises HubAway.
+        """Send commands in one pipeline; return a reply or a Refusal for each. Raises HubAway.
 
-        `whole`: Redis executes them as one transaction.
+        `whole`: Redis executes the commands as one transaction.
         """
         if not commands:
             return []

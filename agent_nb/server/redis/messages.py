@@ -38,10 +38,14 @@ _PURPOSE = b"agent_nb hub control 1\n"
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message.
 
-    question: see `question_hash`. back: the inbox in Redis for the reply.
+    kind: `cancel` stops the run, `approve` answers a question, `listening` and `gone` say whether
+        the sender's server has readers of the run, `said` is the kernel's reply.
+    nonce: a random text that marks the message. expires: epoch seconds.
+    back: the inbox in Redis for the reply.
+    call, question: the id of the call and its `question_hash`.
     allow, args, scope, reason: the answer to a question, as in `Decision`.
-    expires: epoch seconds.
-    A reply (kind `said`) has the nonce of its message, and `failure` if the kernel refused that.
+    A reply has the nonce of the message that it answers. `done`: the kernel obeyed that message;
+    `failure`: why it did not.
     """
 
     kind: Literal["cancel", "approve", "listening", "gone", "said"]
@@ -83,7 +87,7 @@ def seal_message(message: Message, key: bytes) -> list[bytes]:
 
 
 class Gate:
-    """Checks and decodes messages for one run, or for any run (None), and rejects repeats."""
+    """Checks and decodes messages for the run `run`, None: for any run; rejects repeats."""
 
     def __init__(self, run: str | None, key: bytes) -> None:
         self._run, self._key = run, key
@@ -125,7 +129,7 @@ def new_message(kind: Any, run: str, **values: Any) -> Message:
 def question_hash(events: Iterable[Event], call_id: str) -> str:
     """Return the hash of the newest question about a call, "" if no question was asked.
 
-    It covers the call with its arguments, and the approval with its preview.
+    The hash covers the call with its arguments, and the approval with its preview.
     """
     call = question = None
     for event in events:

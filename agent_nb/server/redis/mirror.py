@@ -1,6 +1,6 @@
 """A run that another process publishes, mirrored as a channel of this process.
 
-Why: subscriptions then read it like a run of this process.
+Why: subscriptions then read the mirror as they read a run of this process.
 
 Rules
 - Entries are taken in the order of their ids; repeats are dropped.
@@ -22,7 +22,10 @@ MOST = 100_000  # stored events
 
 
 class Published(msgspec.Struct, frozen=True):
-    """The info of a run in the index, known without reading the run. `earlier`: see `Channel`."""
+    """What the index holds of one run, so that a list of runs needs no events.
+
+    `earlier`: see `Channel`. `epoch`: that of the hub that publishes the run (see `channel`).
+    """
 
     info: Info
     earlier: int = 0
@@ -75,7 +78,7 @@ class Mirror(Channel):
             return [entry.event for entry in self._stored]
 
     def info(self) -> Info:
-        """Return the entry for the list of runs: its publisher's info, updated by newer events."""
+        """Return the run's info: the newest one of its publisher, updated by newer events."""
         info = self.about.info
         changes = {"events": max(self.seq, info.events)}
         if self.ended:
@@ -87,6 +90,7 @@ class Mirror(Channel):
     ) -> tuple[list[Entry], Gap | None]:
         if not self._stored or self._stored[-1].seq <= position[0]:
             return super()._read_evicted(position, first, limit)
+        # stored events have consecutive `seq`, so the `seq` gives the place in `_stored`
         begin = self._stored[0].seq
         start = max(position[0] + 1 - begin, 0)
         older = [e for e in self._stored[start : start + limit] if e.position < first.position]

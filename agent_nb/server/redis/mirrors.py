@@ -33,7 +33,11 @@ Run = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
 
 
 class Mirrors:
-    """The mirrors of a hub, by run. `on_loop`: runs work on the hub's loop for another loop."""
+    """The mirrors of a hub, by run.
+
+    `on_loop`: wraps a coroutine so that it runs on the hub's event loop while another loop awaits
+    it; a mirror's controls are called from such loops.
+    """
 
     def __init__(
         self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: Run
@@ -75,8 +79,8 @@ class Mirrors:
     async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
         """Notify kernels that their runs have readers, and drop runs that have none.
 
-        `listeners` counts a run's readers. `end` ends their subscriptions; it is called if the
-        run's kernel was away in two calls of `tend` in a row. Raises HubAway.
+        `listeners` counts a run's readers. `end` ends the subscriptions of a run's readers; it is
+        called if the run's kernel was away in two calls of `tend` in a row. Raises HubAway.
         """
         away, self._away = self._away, set()
         for run, mirror in list(self._known.items()):
@@ -117,7 +121,7 @@ class Mirrors:
         key, after, full = self._stream(mirror.run), mirror.cursor, True
         while full:
             seq, n = split_id(after)
-            # XRANGE includes its start, so it begins one further
+            # `n + 1`: XRANGE includes the id that it starts at, and that entry is here already
             page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
             if isinstance(page, Refusal):
                 raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")

@@ -1,9 +1,10 @@
 """Publish the runs of this process to Redis: each entry once, in order, while Redis answers.
 
-Why: a run never waits for Redis, so what Redis has must be compared with the run again and again.
+Why: a run never waits for Redis, so the publisher compares again and again what the run has with
+what Redis has.
 
 Rules
-- The channel is the buffer: the memory of waiting entries is bounded.
+- Entries wait in the run's channel, whose buffer is bounded; the publisher holds none.
 - After an outage each run continues after the newest entry in Redis. Redis may also restart
   unnoticed, so each batch checks that the last entry is still there.
 - If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
@@ -62,7 +63,7 @@ class Outgoing(msgspec.Struct, eq=False):
     ended: float = 0.0  # when its end was published (monotonic s; 0: not yet)
 
     def back_to(self, top: tuple[int, int]) -> None:
-        """Continue after `top`, the newest id in Redis, if Redis lost later entries."""
+        """Continue after `top`, the newest (seq, n) in Redis, if Redis lost later entries."""
         seq, n = top
         newest = Position(seq, self.channel.epoch if n else 0, n)
         self.position = min(self.position, newest)
@@ -88,7 +89,7 @@ class Publisher:
         self.notify(channel.run)
 
     def keep_only(self, runs: Collection[str]) -> None:
-        """Forget all other runs; their entries in Redis stay."""
+        """Stop publishing all runs but `runs`; the entries of the others stay in Redis."""
         for run in set(self._runs) - set(runs):
             self._runs.pop(run, None)
 
@@ -234,9 +235,10 @@ class Publisher:
             out.listed = True
 
     def _batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
-        """Return the entries of a batch, and the commands that check the last one and add these.
+        """Return the entries of a batch, and the commands that publish it as one transaction.
 
-        They add nothing if the stream is gone: no stream begins in the middle of a run.
+        The first command reads whether the last published entry is still in Redis, the others add
+        the batch. They add nothing if the stream is gone: no stream begins in the middle of a run.
         """
         key, (seq, _, n) = self._key(out.channel.run), out.position
         existing = ("NOMKSTREAM",) if out.position > Position() else ()

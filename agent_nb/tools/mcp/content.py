@@ -23,7 +23,7 @@ _MOST = 20  # pictures of one result
 
 
 def value_of(result: Any) -> tuple[Any, list[bytes]]:
-    """Return the value of the SDK's result of a call, and its pictures."""
+    """Return the value of the SDK's result of a call, a text or JSON, and its pictures as bytes."""
     texts: list[str] = []
     pictures: list[bytes] = []
     for block in result.content:
@@ -51,7 +51,10 @@ def _combined(texts: list[str], structured: Any) -> Any:
 
 
 def _same(text: str, texts: list[str], value: Any) -> bool:
-    """Return whether texts only repeat a JSON value."""
+    """Return whether the texts only repeat the JSON value `value`, as a whole or item by item.
+
+    `texts`: those of the blocks. `text`: the same, joined to one.
+    """
     if value in (text, texts):
         return True
     try:

@@ -3,9 +3,9 @@
 Why: a server may need an answer that only the user has, such as a name or a choice.
 
 Rules
-- Where nobody can be asked, questions are declined. So are questions that send the user to an
-  address, because whether it is safe cannot be judged here.
-- The end of the input and three unclear answers cancel.
+- Where nobody can be asked, questions are declined. So are forms of more than `_FIELDS` fields, and
+  questions that send the user to an address: whether it is safe cannot be judged here.
+- The end of the input, or three unclear answers to one field, cancel the form.
 - Texts of the server are shown escaped and bounded.
 - An answer is checked for the type and choices of its field; the server checks bounds and patterns.
 """
@@ -35,7 +35,10 @@ _NUMBERS = {"integer": "a whole number", "number": "a number"}
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """The way to the user of a call: the kernel's main thread, through the call's event loop."""
+    """How a server's question reaches the user: on the kernel's main thread, through `host`.
+
+    `loop`: the event loop of the call, through which the session's own thread reaches `host`.
+    """
 
     loop: asyncio.AbstractEventLoop
     host: Host
@@ -56,6 +59,7 @@ async def answer_elicitation(server: str, params: Any, asking: Asking | None) ->
     import_sdk()  # first: without the SDK it says what to install
     from mcp_types import ElicitResult
 
+    # a question that sends the user to an address has no schema
     schema = getattr(params, "requested_schema", None)
     if asking is None or not isinstance(schema, Mapping):
         return ElicitResult(action="decline")

@@ -5,7 +5,8 @@ Why: a server may start slowly, hang or crash, and a run must then get an error 
 Rules
 - Everything here runs on the thread of the `hub`.
 - A session starts once, however many runs want it, within a time limit.
-- A call that a crash interrupts fails. The next call starts the server again, once.
+- A call that a crash interrupts fails, and the next call starts the server again. Only the request
+  for the list of tools is repeated, once.
 - Messages hold no secret of the entry and no invisible character, and are bounded.
 """
 
@@ -32,7 +33,7 @@ from .stderr_tail import StderrTail
 from .transport import Link, connect_server
 
 START = 60.0  # s, also to list the tools
-_END = 8.0  # s; the SDK asks, terminates and kills within it
+_END = 8.0  # s for the end; within it the SDK asks the process to end, terminates it and kills it
 _LAST_WORDS = 0.3  # s to wait for the end of stderr after a crash
 _ABOUT = 200  # characters of the name that a server gives itself
 _PAGES, _TOOLS = 100, 500  # most pages and tools of a list
@@ -124,7 +125,8 @@ class Session:
             self._errors = StderrTail(self._redaction)
             self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            ready.add_done_callback(lambda done: done.exception())  # perhaps nobody waits any more
+            # read the exception: asyncio would log it if nothing waits for `ready` any more
+            ready.add_done_callback(lambda done: done.exception())
             self.state = "starting"
             self._task = asyncio.create_task(self._serve(server, self._errors, self._scope, ready))
             try:
@@ -139,7 +141,7 @@ class Session:
                 await self._failed(_reason(fault, server, self._link.status))
 
     async def close(self) -> None:
-        """End the session and its process; bounded in time."""
+        """End the session and its process; wait at most `_END` seconds."""
         self._closing.set()
         task, self._task, self._client = self._task, None, None
         if task is None:

@@ -4,7 +4,8 @@ Why: the user allows code to run on this machine, so nothing that it does may be
 
 Rules
 - The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
-  trees (`draw.data`): the user must see what the answer allows.
+  trees (`draw.data`): the user must see what the answer allows. A preview stands in place of the
+  long texts among the arguments.
 - One row of controls at a time: the answers, or what one of them opened (`Context.opened`).
 """
 
@@ -20,7 +21,7 @@ from ..nodes import Button, Buttons, Diff, Editor, Form, Json, Node, Pre, Row, S
 from ..state.cards import CallCard
 from .base import Context
 
-# scope of a decision -> its words; below, who decided -> its words
+# scope of a decision -> the words for it; below, who decided -> the words for them
 SCOPE = {
     "once": "this call",
     "args": "all calls with these arguments for this run",
@@ -36,7 +37,7 @@ def card(state: CallCard, context: Context) -> Node | None:
     if state.status != "waiting" or state.asked is None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
-    # part of the form, which keeps its place on the page while the user works in it
+    # the editor is inside the Form: a Form keeps its place on the page while the user works in it
     editing = context.opened.get(_about(state)) == "edit"
     body = _edit(state, args, context) if editing else _change(state, args)
     return Stack((*_warning(state), Form((*body, *(() if editing else _answer(state, context))))))

@@ -21,8 +21,10 @@ the built-in card.
     progress-train = "my_package.cards:epochs"
 
 Rules
-- A card is pure: the same state and context yield equal nodes. It returns None to show nothing.
-- If a card of another package raises or returns no node, the view shows that fault in its place.
+- A card is pure: the same state and context yield nodes that look the same. It returns None to show
+  nothing; a part of a call is then left to the built-in card.
+- If a card of a part of a call raises, or returns something other than a node or None, the view
+  shows that fault in its place.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
       of a field (`fields.CALL`: all together) → what is wrong with it.
     - `lasting`: an approval can be for the whole notebook.
     - `inserting`: an offered cell can be inserted when the run ends; `chosen`: the key of the
-      button that chose it.
+      button of the cell that will be inserted ("": none).
     - `above`: the text of the cell above the page; a prompt that only repeats it is not shown.
     - `folds`: key of a card → whether it is open, and how many of its lines are shown (0: all), if
       a reader or an earlier view has decided that.

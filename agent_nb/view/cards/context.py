@@ -1,6 +1,6 @@
 """What was sent about the notebook with the prompt: one quiet line that opens to that text.
 
-Why: variables and files leave the machine with it, so the user must be able to read it.
+Why: variables and files leave the machine in that text, so the user must be able to read it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..state.cards import NoteCard
 from ..values import bounded
 from .base import Context
 
-LONGEST = 40_000  # characters of the text
+LONGEST = 40_000  # characters of the text that are shown
 # the line that describes a table; no line of a file's code looks like it
 _TABLE = re.compile(r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M)
 # a column's name with its colon, as in `(text: object, n: int64)`: after a bracket or a comma
@@ -37,12 +37,14 @@ def card(state: NoteCard, context: Context) -> Node | None:
 
 def _keep_types_beside_columns(text: str) -> str:
     """Return the text with no line break between a table's column and the type of that column."""
+    # a label ends with ": "; a no-break space takes the place of its space
     return _TABLE.sub(
         lambda line: _COLUMN.sub(lambda label: f"{label[0][:-1]}\u00a0", line[0]), text
     )
 
 
 def _sizes(payload: dict[str, Any]) -> list[str]:
+    """Return the size of each part in words, "" for a part that is missing or empty."""
     variables, cells, tokens = (payload.get(name) for name in ("variables", "cells", "tokens"))
     files = [m for m in as_list(payload.get("mentions")) if as_dict(m).get("kind") == "file"]
     return [

@@ -1,6 +1,7 @@
 """The card of a drift: a replayed call returned another result than recorded.
 
-Why: from a drift on the answer is a new one, and the reader must see what caused it.
+Why: after a drift the model is asked again, so the answer is a new one. The reader must see which
+result caused that.
 
 Rule: the payload may come from a foreign record, so each field may be missing or of any type.
 """
@@ -25,7 +26,10 @@ def card(state: NoteCard, context: Context) -> Node:
 
 
 def _draw_difference(payload: Any) -> Node:
-    """Return a heading, and below it a table of the lines that differ, if any does."""
+    """Return a heading, and below it a table of the lines that differ, if any does.
+
+    `payload`: the tool's `name`, `how` its results differ, the `recorded` and the `fresh` result.
+    """
     fields = payload if isinstance(payload, dict) else {}
     name = clip_text(str(fields.get("name") or "a tool"), 60)
     difference = clip_text(str(fields.get("how") or ""), 200)

@@ -2,7 +2,7 @@
 
 Why: a run that stops without an answer looks broken, unless it says what to do next.
 
-Rule: at a limit, the card names the option that raises it.
+Rule: at a limit that an option sets (`OPTIONS`), the card names that option.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def card(state: InterruptCard, context: Context) -> Node:
     elif limit and state.reason != "user":
         title, detail = (
             f"{Interrupt.AT_LIMIT.capitalize()}{limit}",
+            # after the limit, the detail may have a remark in brackets
             state.detail.partition(" (")[2].rstrip(")"),
         )
     else:

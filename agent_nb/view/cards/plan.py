@@ -19,7 +19,8 @@ LINE = 240  # characters of a thought or a note on its line
 SHOWN = 200  # branches of one plan
 DEPTH = 40  # levels
 
-# status of a thought -> (mark, tone, word); `lost`: it was running when the run ended
+# status of a thought (`ThoughtStatus`) -> (mark, tone, word at the right, "" for none);
+# `lost`: the thought was running when the run ended
 MARKS: dict[str, tuple[str, Tone, str]] = {
     "open": ("○", "run", ""),
     "passed": ("○", "muted", ""),
@@ -82,7 +83,7 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
 
 
 class _Drawing:
-    """Draws the thoughts of one plan, at most `SHOWN` of them, and counts them."""
+    """Draws the thoughts of one plan, at most `SHOWN`, and counts those that it draws."""
 
     def __init__(self, state: PlanCard) -> None:
         self._graph, self._over = state.shape == "graph", state.over
@@ -127,6 +128,7 @@ class _Drawing:
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:
+        """Return the place of a score on the scale of the bars, 0 to 1; None without a score."""
         if thought.score is None:
             return None
         return (thought.score - self._least) / (self._most - self._least)
@@ -151,7 +153,7 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 
 
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
-    """Return a line for nodes that were added and have not appeared."""
+    """Return a line with the number of nodes that were added here and have not appeared yet."""
     if thought.unnamed:
         return (Branch(text_row(f"○ {count_noun(thought.unnamed, 'node')} added")),)
     return ()

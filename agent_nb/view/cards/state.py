@@ -1,7 +1,7 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Each snapshot shows what changed since the one before, because states are large and most of each is
-as before. Extensions use `notes`, which draws likewise.
+Each snapshot shows what changed since the snapshot before, because states are large and change
+little. The card of extensions uses `notes`, which shows each payload as a whole.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def card(state: NoteCard, context: Context) -> Node:
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
     """Return one snapshot: a line with the number of changes, which opens to them and the whole.
 
-    `alone`: it is not in a group; a state that is only a note is then one line.
+    `alone`: the snapshot is not in a group; if its state is only a note, it is one line.
     """
     payload_tree, name = Json(payload), _named(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
@@ -60,7 +60,10 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
 
 
 def inner(payload: Any) -> Any:
-    """Return the state in a checkpoint, whose ids and times always change, or the whole payload."""
+    """Return the state inside a checkpoint, or the whole payload if it has none.
+
+    The checkpoint's own ids and times change every time, so they are not compared.
+    """
     state = payload.get("state") if isinstance(payload, dict) else None
     return state if isinstance(state, dict | list) else payload
 

@@ -17,14 +17,14 @@ from .base import Context, prose
 def card(state: ThinkCard, context: Context) -> Node | None:
     """Return the thought as a fold, or as a line if the line shows all of it.
 
-    None if thoughts are hidden or it ended without content.
+    Returns None if thoughts are hidden, or if the thought ended without content.
     """
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)
     first_sentence = gist(str(state.text)) if state.done else ""
     text = str(state.text).strip() if state.done else ""
-    # the gist leaves out nothing but the last period
+    # if the gist leaves out nothing but the last period, a fold would only repeat the line
     if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
         return Row(_line(title, text), wrap=True)
     body = (

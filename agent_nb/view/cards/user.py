@@ -3,8 +3,8 @@
 Why so short: in a notebook the prompt stands in the cell above.
 
 Rules
-- A prompt that only repeats the cell above the page is not shown again.
-- The line has the text before the first block of code, or the code if there is none.
+- A prompt that only repeats the cell above the page is not shown again, unless it has attachments.
+- The line has the text before the first block of code, or the code if the prompt begins with it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import unicodedata
 from bisect import bisect_left
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")  # only ours: the drawers remove all others
+# the first makes one emoji of several, the second makes an emoji of the character before it
 _JOINER, _EMOJI = "\u200d", "\ufe0f"
 
 
@@ -20,6 +21,7 @@ def cell_width(text: str) -> int:
     text = _STYLE.sub("", text)
     if text.isascii():
         return len(text)
+    # `last`: columns of the latest character that takes any; `joined`: a joiner comes before
     width, last, joined = 0, 0, False
     for c in text:
         if c == _EMOJI:  # the character before is drawn as an emoji
@@ -42,8 +44,9 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """Return a text without styles, cut to a width."""
+    """Return `text`, which has no styles, in at most `width` columns; "…" ends a cut text."""
     if cell_width(text) <= width:
         return text
+    # the shortest beginning that fills the width; its last character gives way to "…"
     end = bisect_left(range(len(text)), width, key=lambda n: cell_width(text[:n]))
     return f"{text[: max(0, end - 1)]}…"

@@ -4,7 +4,8 @@ Why: a saved notebook is read in many places: JupyterLab before and after trust,
 strips styles), nbconvert, print.
 
 Rules
-- No script, style element, svg, form control, id or remote address; every text is escaped once.
+- No script, style element, svg, form control or id, and no remote address but that of a link. Every
+  text is escaped once.
 - The page is readable without styles: words carry the state, colours only repeat it.
 - The live widgets use the same functions for everything static.
 - Formulas stay TeX, which front ends typeset; with `typeset` they become MathML, for a page that is
@@ -85,6 +86,7 @@ def fold(node: nodes.Fold) -> str:
     if not (node.open and node.lines):
         body = f"<div{style(theme.BODY)}>{draw_nodes(node.body)}</div>"
     else:
+        # `room` shows its children in reverse; inside one child, the nodes keep their order
         body = f'<div tabindex="0"{style(theme.BODY, theme.room(node.lines))}><div>{draw_nodes(node.body)}</div></div>'
     return f"<details{' open' if node.open else ''}>{summary}{body}</details>"
 
@@ -121,7 +123,7 @@ def panel(node: nodes.Panel) -> str:
 
 
 def section(node: nodes.Section) -> str:
-    """Return a part of the page."""
+    """Return a part of the page; only header and footer have a style of their own."""
     outer = {"header": theme.HEADER, "footer": theme.FOOTER}.get(node.key, "")
     return f"<div{style(outer)}>{draw_html(node.child)}</div>" if outer else draw_html(node.child)
 
@@ -145,6 +147,7 @@ def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from ..markdown.highlight import highlight
 
+    # the part that is not shown decides whether the shown part begins inside a string
     hidden, source = (
         visible.show_output(part) for part in (node.text[: node.begin], node.text[node.begin :])
     )

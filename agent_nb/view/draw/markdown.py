@@ -69,7 +69,7 @@ def escaped(text: str) -> str:
 
 
 def span(text: str) -> str:
-    """Return a code span."""
+    """Return a code span; a text of white space stays as it is."""
     code = _disarm_code(visible.show_hidden(text).replace("\n", " "))
     runs = [len(run) for run in re.findall(r"`+", code)]
     ticks = "`" * (max(runs, default=0) + 1)
@@ -93,7 +93,7 @@ def inline(run: nodes.T) -> str:
     """Return a run of text."""
     if not run.text.strip():
         return " " if run.text else ""
-    if run.mono and not run.label:
+    if run.mono and not run.label:  # a run with a label is a glyph, not code
         return span(run.text)
     body = literal(run.text)
     mark = "**" if run.bold else "*" if run.italic else ""
@@ -145,6 +145,7 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _code(source: str, language: str = "") -> list[str]:
+    """Return a code block with at most `text.OPENED` lines of the source."""
     return [fence("\n".join(text.capped(text.lines(nodes.Pre(source)), text.OPENED)), language)]
 
 
@@ -174,6 +175,7 @@ def prose(node: nodes.Prose) -> list[str]:
         code = token.type in {"fence", "code_block"}
         body = fence(token.content, "".join(token.info.split()[:1])) if code else ""
         pieces.append(body or disarmed("".join(lines[block.start : block.end]).rstrip("\n")))
+    # definitions of links belong to no block, so they are written again, if they are safe
     links = [
         f"[{label.lower()}]: <{reference['href']}>"
         for label, reference in references.items()

@@ -4,7 +4,8 @@ How: each paint prints what is new in the cards, in their order. The cards after
 for its end, so that the lines of two tools at once are not mixed.
 
 Rules
-- The text is the same in the end, however often it is painted; nothing is printed twice.
+- The text is the same in the end, however often it is painted; nothing is printed twice. Only a
+  text that another one replaces stays, and the new one is printed below it.
 - A bar is printed as one line at each quarter.
 - In a terminal an answer is drawn as markdown, line by line (`terminal_markdown`); a pipe, a file
   and a kernel's stdout get its text.
@@ -192,6 +193,7 @@ class TextPainter:
     def _output(self, card: CallCard, end: int) -> None:
         """Print the new output of a call, up to its first `end` characters."""
         if end > self._letters:
+            # counted from the end, because a long output has lost its middle
             self._grow(
                 visible.show_output(
                     card.output.last(len(card.output) - self._letters)[: end - self._letters]
@@ -201,6 +203,7 @@ class TextPainter:
             self._letters = end
 
     def _print_growing(self, text: Text, indent: str, done: bool) -> None:
+        """Print what is new in a growing text; `done`: it is complete, so its last line ends."""
         self._replaces(text)
         if len(text) > self._letters:
             self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)

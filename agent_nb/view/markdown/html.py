@@ -1,12 +1,15 @@
 """The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX unchanged.
 
+Why rules of our own: the library knows no formulas, and front ends would typeset the text between
+two prices.
+
 Rules
 - Styles are inline (`theme`), because a saved notebook has no style sheet of ours.
 - Formulas are `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}`.
 - A formula stays as it is, in a tag of its own, for the front end to typeset, or is collected in
   the renderer's environment (`FORMULAS`).
-- A formula that could leave its box (see `tex`) is shown as code, as are all where nothing typesets
-  them (`UNSET`).
+- A formula that could leave its box (see `tex`) is shown as code. Where nothing typesets formulas
+  (`UNSET`), every formula is.
 - Any other character that could begin a formula is alone in a tag, so that no front end typesets
   the text between two prices.
 - Images only from `data:`; a remote one becomes a link, since reading must not send requests.
@@ -52,7 +55,7 @@ CODE_INLINE = "background:#8882;border-radius:4px;padding:1px 4px;font-size:.92e
 ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
 PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
 UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
-_NARROW = theme.SCROLLS // 2  # letters of a row, or of a formula, that need no room to scroll
+_NARROW = theme.SCROLLS // 2  # a table's row or a formula with more letters may need to scroll
 # a formula between dollars: no space inside its delimiters, no digit after it
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
@@ -212,6 +215,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         # on its first line, "$$" and "$$$" do not close themselves
         closed = text.endswith(close) and (line > start or len(text) > 3)
         line += 1
+    # markdown-it keeps one mark more than lines: the text ends before the formula does
     may_continue = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
     if silent or not (closed or may_continue):
         return closed
@@ -246,6 +250,7 @@ def _find_formula_end(source: str, begin: int, stop: int) -> int:
         dollars = _DOLLARS.match(source, begin, stop)
         return dollars.end() if dollars else 0
     close = {"(": "\\)", "[": "\\]"}.get(source[begin + 1 : begin + 2])
+    # a formula has at least one letter between its delimiters, which have two letters each
     end = source.find(close, begin + 3, min(stop, begin + 1000)) if close else -1
     return end + 2 if end >= 0 else 0
 

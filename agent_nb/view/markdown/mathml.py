@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 LONGEST = 4_000  # characters of one formula
 DEEPEST = 100  # nested elements
+# elements that may be written; any other becomes an `mrow`
 ELEMENTS = """
     math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd
     mtext mtr munder munderover none
 """
 TAGS = frozenset(ELEMENTS.split())
+# from 0 to below 5 of any of these units
 LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
 # attribute -> pattern of its whole value
 ATTRIBUTES: dict[str, re.Pattern[str]] = {
@@ -123,6 +125,7 @@ def _write_element(element: Element, depth: int) -> str:
         f' {name}="{escape(visible.show_hidden(value))}"' for name, value in attributes.items()
     )
     inside = "".join(_write_element(child, depth + 1) for child in element)
+    # the converter writes operators as entities, such as &#x0003D;
     return f"<{tag}{written}>{escape(visible.show_hidden(unescape(element.text or '')))}{inside}</{tag}>"
 
 

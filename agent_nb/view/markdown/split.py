@@ -36,8 +36,8 @@ ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # kinds that
 class Segment(msgspec.Struct, frozen=True):
     """A finished block, or a page of one.
 
-    `first`, `last`: whether it begins, or ends, its block. `number`: that of its first item, in an
-    ordered list that is cut. `tokens`: those of `source`, if it is parsed already.
+    `first`, `last`: whether it begins, or ends, its block. `number`: the number of its first item,
+    in an ordered list that is cut. `tokens`: those of `source`, None if it is not parsed yet.
     """
 
     source: str
@@ -96,7 +96,7 @@ class Splitter:
         self.open = Open()
         self.references: dict[str, Any] = {}
         self._column = 0  # characters of the line that has no end yet
-        self._unfinished = 0  # characters of the open end that, parsed, finish nothing
+        self._unfinished = 0  # characters of the window that finished nothing when it was parsed
 
     def feed(self, text: str) -> None:
         """Add text; lines that are too long are broken."""
@@ -118,7 +118,7 @@ class Splitter:
     def finished(self, *, final: bool = False) -> Iterator[Segment]:
         """Yield the segments finished since the last call; `final`: also the open end.
 
-        The caller must exhaust the iterator.
+        The caller must exhaust the iterator: what it does not take is lost.
         """
         goes_on = True
         while goes_on:
@@ -132,6 +132,7 @@ class Splitter:
 
     def _step(self, out: list[Segment], final: bool) -> bool:
         """Parse one window of the open end, add what is finished; return whether to go on."""
+        # the whole open end, or the complete lines that fit the window
         takes_all = final and len(self.rest) <= WINDOW
         window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
         if not window or (not takes_all and len(window) == self._unfinished):
@@ -165,6 +166,7 @@ class Splitter:
             if opens:
                 start, self.open = opens[-1]
         finished = max(0, lines[start] - head)  # characters; the head is not in `rest`
+        # definitions below `start` stay in the open end, which is parsed again
         self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
         self.rest = self.rest[finished:]
         self._unfinished = 0 if finished else len(source) - head

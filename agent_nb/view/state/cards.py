@@ -52,7 +52,7 @@ class UserCard(Card):
 
 
 class ThinkCard(Card):
-    """A thought; `seconds`: how long the model wrote it."""
+    """A thought. `seconds`: how long the model wrote it; `attributes`: those of its event."""
 
     kind = "think"
 
@@ -74,7 +74,7 @@ class RespondCard(Card):
     """A text of the answer, of one block or several (see `agent_nb.events.text`).
 
     - `block_start`: the length of the text before its newest block
-    - `writing`: whether that block is still being written
+    - `writing`: whether that block is still being written; `incomplete`: the text was cut off
     - `typed`: the name of the type of which the text is JSON, "" for other text
     - `field_order`: the order of that type's fields
     - `expects_type`: the run asked for a type, so the text may be JSON that is not (yet) valid
@@ -154,6 +154,7 @@ class CallCard(Card):
     def known(self) -> dict[str, Any]:
         """The arguments; of unfinished ones, those that can be read already."""
         partial = self.incomplete or self.status in {"writing", "unfinished"}
+        # `raw` keeps the reader, which reads only what is new
         return (
             self.raw.memo(GrowingObject).read(self.raw) if partial and not self.args else self.args
         )
@@ -220,7 +221,10 @@ class InterruptCard(Card):
 
 
 class NodeCard(Card):
-    """A span: a sub-agent's run or a foreign graph's node, with its cards `inside`."""
+    """A span: a sub-agent's run or a foreign graph's node, with its cards `inside`.
+
+    `result`: how the span ended (`ok`, `error: …`), as its last event says; "" before that.
+    """
 
     kind = "node"
 

@@ -61,7 +61,7 @@ class RunView:
     - `recorded`: its times are past
     - `span`: its position, if it shows a span of another view
 
-    A `LiveView` is the display of one.
+    A `LiveView` displays a `RunView`.
     """
 
     def __init__(
@@ -142,12 +142,12 @@ class RunView:
 
     @property
     def answer(self) -> RespondCard | None:
-        """The newest text of the model."""
+        """The newest text of the model, None before the first one."""
         return self._texts.answer
 
     @property
     def retrying(self) -> RetryCard | None:
-        """The card of a request that waits to be made again."""
+        """The card of a request that waits to be made again, None if none waits."""
         return self._retries.waiting
 
     def call(self, call_id: str) -> CallCard | None:
@@ -333,6 +333,7 @@ class RunView:
             return
         card = self._span.card
         card.cut_off(event.ts)
+        # the span did not end by itself, even if the status of the run is `ok`
         self._close(msgspec.structs.replace(event, status="interrupted"))
         self._texts.end()
         self._list.touch(card)

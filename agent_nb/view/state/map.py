@@ -21,7 +21,7 @@ from .cards import Card, CardList
 STOPPED = (
     "stopped"  # the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
 )
-QUARTERS = 4  # a map's counts are kept at each, for views that cannot draw a bar
+QUARTERS = 4  # a map's counts are kept at each quarter, for views that cannot draw a bar
 LONGEST = 1 << 20  # characters of live counts
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
@@ -71,8 +71,10 @@ class Line(msgspec.Struct, frozen=True):
 class MapCounts(msgspec.Struct, frozen=True):
     """A map at one moment, read from what `rows.map.tally.Snapshot` writes.
 
-    `known`: rows answered before this map. `left`: seconds. `rate`: rows a second. `cost` and
-    `forecast`: dollars. `last`: the latest rows. `sample`: at the end, some rows.
+    `done`: rows that are over, `ok` of them with an answer. `known`: rows answered before this map.
+    `asking`: rows under way. `left`: seconds. `rate`: rows a second. `cost` and `forecast` (of the
+    whole map): dollars. `limit`: the limit that the map is expected to reach, in words. `last`: the
+    latest rows. `sample`: at the end, some rows.
     """
 
     total: Count
@@ -132,7 +134,7 @@ class Maps:
         self.here = False
 
     def state(self, event: State) -> bool:
-        """Take a state of a map; return whether it is one."""
+        """Take a state if it belongs to a map; return whether it does."""
         is_map = self._state(event)
         self.here = self.here or (is_map and event.origin != "imported")
         return is_map
@@ -151,6 +153,7 @@ class Maps:
             return
         card = self._open(counts.total)
         before, card.counts = card.counts, counts
+        # the last quarter ends with the map, whose final counts are shown apart
         if int(before.fraction * QUARTERS) < int(counts.fraction * QUARTERS) < QUARTERS:
             card.quarters.append(counts)
         self._cards.touch(card)

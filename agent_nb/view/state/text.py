@@ -50,7 +50,7 @@ class Text:
         return self._pieces[0] if self._pieces else ""
 
     def memo(self, make: Callable[[], T]) -> T:
-        """Return the result of the first `make`, which derives something from the text."""
+        """Return what `make` returned at the first call: an object that reads this text."""
         if self._memo is None:
             self._memo = make()
         memo: T = self._memo

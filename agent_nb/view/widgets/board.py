@@ -46,8 +46,10 @@ SHEET = Path(__file__).parent.parent / "live.css"
 def style_sheet() -> str:
     """Return the style sheet of the live view: `live.css` without comments, then markdown's."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
+    # `$NAME` in the file is a declaration of `theme`
     with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
     steps = range(1, round(MOST / STEP) + 1)
+    # one class for each height that the body of a folding card takes (see `folds`)
     rooms = (f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)}}}" for n in steps)
     return "\n".join((with_values, *rooms, css()))
 

@@ -38,7 +38,7 @@ MERGED = ("agent-nb-merged",)  # class of parts that `live.css` always lays out
 class FinishedPart(msgspec.Struct, frozen=True):
     """Finished HTML in a widget.
 
-    `level`: how often it was merged; -1: never, because it has formulas.
+    `level`: how often it was merged; -1: it is never merged, because it has formulas.
     """
 
     html: str
@@ -65,6 +65,7 @@ class Prose(Slot):
             self._start_over("")
             self._parts, self._placed, self._formulas = [], 0, 0
         self._text = node.text
+        # a link that a part in place uses was defined further down
         if not node.open and stream.changed is not None and stream.changed < self._placed:
             self._start_over(compact("".join(stream.frozen)))
             return
@@ -72,6 +73,7 @@ class Prose(Slot):
         if self._fills_part(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._begin_widget(recent, tail)
+        # nothing typesets formulas in the last widget, so `unset` returns them as code
         self.kit.set(self._end, "value", compact(stream.unset(self._placed)) + tail)
 
     def _fills_part(self, recent: str, tail: str, growing: bool) -> bool:

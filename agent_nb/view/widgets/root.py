@@ -48,12 +48,13 @@ class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Take a change of the front end."""
         super().set_state(sync_data)
         if self._watch is not None and "_view_count" in sync_data:
-            self._acknowledge()
+            self._acknowledge()  # without it, the front end would hold back its next change
             self._watch.count(self._view_count or 0)
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
         """Return the state, or some of it (`key`); a browser page that opens asks for all."""
         if key is None and self._watch is not None:
+            # the page that opens counts on from the number in the state that it gets
             self.set_trait("_view_count", 0)
             self._watch.opened()
         return super().get_state(key, drop_defaults)

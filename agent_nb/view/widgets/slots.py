@@ -58,6 +58,7 @@ class Still(Slot):
         if self.widgets:
             self.kit.set(self.widgets[0], "value", value)
         else:
+            # only markdown (`MATH`) is typeset, not other texts that look like a formula
             self.widgets = [self.kit.html(value, typeset=html.MATH in value and has_formula(value))]
 
 

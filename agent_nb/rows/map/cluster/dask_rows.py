@@ -151,6 +151,7 @@ class DaskRows:
             finally:
                 self._shares.give_back(name)
                 self._freed.set()
+            # None: the worker went away, so the loop tries another one
             if isinstance(answer, bytes):
                 return self._messages.read(row, answer, max(self._begun[row.key], 1))
             if answer is not None and self._client.status != "running":
@@ -200,6 +201,7 @@ class DaskRows:
             getting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _gone(self, name: str) -> None:
+        """Return once a worker has no share any more, or no row can be asked."""
         while name in self._shares and not self._down:
             await self._moved.wait()
 
@@ -213,6 +215,7 @@ class DaskRows:
                 fit = await self._select_fit(workers)
                 self._request_worker(not workers)
                 answered = time.monotonic()
+                # every worker has reported, and none fits; without workers `_down` stays ""
                 hopeless = not fit and len(self._unfit) == len(workers)
                 self._down = next(iter(self._unfit.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
@@ -279,8 +282,11 @@ class DaskRows:
 
 
 def _count(begun: Counter[str], event: tuple[float, str]) -> None:
-    """Count that a row begins; a function, because the client keeps its handlers alive."""
-    begun[event[1].partition(" ")[2]] += 1
+    """Count that a row begins.
+
+    A function: the client keeps its handlers alive, and with a method it would keep the asker.
+    """
+    begun[event[1].partition(" ")[2]] += 1  # a ticket is `{attempt} {key of the row}`
 
 
 def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:

@@ -4,8 +4,8 @@ Why JSON: a pickle runs code where it is read, and carries every object that it 
 
 Rules
 - The version is read first, on its own: a message of another version gives a clear error.
-- The client redacts every message that it sends, and every answer before it keeps it: a worker
-  does not know the secrets of the client.
+- The client redacts every message that it sends, and every answer that it receives: a worker does
+  not know the secrets of the client.
 - The client checks a typed answer again, against the type itself: the worker may know the schema
   only. If the type refuses the answer, the row becomes an error, in its record too.
 """
@@ -115,10 +115,12 @@ class MapMessages:
                 result = msgspec.structs.replace(
                     result, status="error", kind=code, error=error, output=None
                 )
+                # a new `End` replaces the last event; without `extra` the answer has no type
                 log = [_change_answer(event, extra=None) for event in log[:-1]]
                 log += [events.Error(code=code, message=error), events.End(status="error")]
             else:
                 if text != result.answer:
+                    # `chunks` are the lengths of the pieces of the old text
                     log = [_change_answer(event, content=text, chunks="") for event in log]
                 result = msgspec.structs.replace(result, output=loads(text), answer=text)
         if log != received:  # an unchanged record stays as the worker packed it

@@ -6,7 +6,7 @@ and a scheduler logs, stores and forwards every message.
 Rules
 - Only plain values travel, as JSON. Secrets are redacted; workers read keys from their own
   environment.
-- A type that no module defines travels as its JSON schema.
+- A type of answers that no module defines travels as its JSON schema.
 - A worker whose environment names another server for the model refuses the rows, and sends nothing
   there.
 - An agent that cannot travel is a UsageError before the first request.
@@ -42,7 +42,8 @@ class OutputSpec(msgspec.Struct, frozen=True):
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The values of one agent; `options` are arguments of `Configuration`.
 
-    `addresses`: of its models, in order; "" for a model without an address.
+    `addresses`: those of the agent's models (`choice.models`), in their order; "" for a model
+    without an address.
     """
 
     model: str
@@ -63,6 +64,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
     options = {name: getattr(agent, name) for name in VALUES} | {
         "dialect": agent.asked_dialect,
         "model_source": agent.choice.source,
+        # only tools need the folder: without them a worker may lack it
         "folder": os.path.abspath(agent.folder) if len(agent.tools) else ".",
     }
     spec = AgentSpec(
@@ -101,7 +103,7 @@ def _list_addresses(agent: Configuration) -> tuple[str, ...]:
 
 def _describe_type(output: OutputType) -> OutputSpec:
     module, name = (getattr(output.kind, a, "") for a in ("__module__", "__qualname__"))
-    importable = module in sys.modules and module != "__main__"
+    importable = module in sys.modules and module != "__main__"  # a worker runs another `__main__`
     is_same = importable and vars(sys.modules[module]).get(name) is output.kind
     return OutputSpec(output.name, output.schema, f"{module}:{name}" if is_same else "")
 

@@ -19,7 +19,7 @@ COUNTS = "map"  # the kind of the state that holds the counts, and of its deltas
 
 
 def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
-    """Return the records of the rows in the logs of several maps, by key; earlier logs win."""
+    """Return key -> record of the rows in the logs of several maps; the first log wins."""
     rows: dict[str, Record] = {}
     for log in logs:
         rows = {**InnerRecords.of_log(log), **rows}
@@ -37,6 +37,7 @@ def count_failed_rows(log: Sequence[Event]) -> int:
 
 
 def _subtract_counts(log: Sequence[Event], all_: str, some: str) -> int:
+    """Return the count named `all_` minus that named `some`, in the newest counts of a log."""
     counts = (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS)
     figures = as_dict(next(counts, None))
     larger, smaller = figures.get(all_), figures.get(some)

@@ -38,7 +38,7 @@ _ID = 24  # hexadecimal digits of a map's id
 class FoundRow(msgspec.Struct, frozen=True):
     """A row of the store: its result, and the record of its run.
 
-    `usable`: the row need not be asked again; a failed or untrusted row must be.
+    `usable`: the row need not be asked again; a failed or untrusted row must be asked again.
     """
 
     row: Row
@@ -74,8 +74,9 @@ def open_store(
 ) -> RowStore | None:
     """Return the store of the map `id_`; None if there is none.
 
-    `store`: where the user wants it; None is the state folder, False is nowhere. `owner`: a name
-    that no other execution has. `title`: the redacted template, which names the map in a list.
+    `store`: where the user wants the file; None and True: in the state folder, False: nowhere.
+    `owner`: a name that no other execution has. `title`: the redacted template, which names the map
+    in a list.
     `live`: whether rows may be asked. `warn` receives why the map has no store. Raises UsageError
     if the user's file cannot be used.
     """
@@ -117,8 +118,8 @@ def find_stored_rows(
 ) -> Iterator[FoundRow]:
     """Yield what the store has of `rows`, in their order, looked up `BATCH` at a time.
 
-    `trust`: records of others that the user trusts: all, or those with these hashes. `live`:
-    whether rows may be asked (default: if the store may be written).
+    `trust`: the records of others that the user trusts (True: all, False: none, else those with
+    these hashes). `live`: whether rows may be asked (None: if the store may be written).
     """
     asking = not store.read_only if live is None else live
     remaining = iter(rows)
@@ -133,5 +134,6 @@ def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live:
     """Return a row of the store, and whether it counts."""
     record = stored.record
     result = recorded_result(record, row, attempts=stored.attempts, origin="store")
+    # a stranger's row counts if the user trusts it, or if nothing may run live (see the rules)
     ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

@@ -53,6 +53,7 @@ class Filling:
                 Row(
                     position=position,
                     prompt=prompt,
+                    # `pictures` may lack the data, which counts for the key
                     key=keys.next(prompt, filled.pictures, repeat=repeat),
                     attachments=pictures,
                     repeat=repeat,
@@ -62,13 +63,17 @@ class Filling:
         return filled_rows
 
     def read_pictures(self, row: Row) -> Row:
-        """Return a row with the data of its pictures. Raises UsageError."""
+        """Return a row with the data of its pictures, read again if the row does not hold it.
+
+        Raises UsageError if the pictures cannot be read.
+        """
         if all(picture["data"] for picture in row.attachments):
             return row
         filled = self._template.fill(self._rows.values(row.position))
         return msgspec.structs.replace(row, attachments=filled.pictures)
 
     def _limit_pictures(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+        """Return the pictures of a row, without their data if the rows would exceed `HELD`."""
         size = sum(len(picture["data"]) for picture in pictures)
         if self._held + size > HELD:
             return tuple({**picture, "data": ""} for picture in pictures)

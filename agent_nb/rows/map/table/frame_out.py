@@ -9,8 +9,8 @@ Why fixed columns: code that reads the frame must not break because a row failed
 Rules
 - The frame is of the same kind as the data (texts become dicts) and has its rows in their order, up
   to the limit.
-- The original columns come first, then the fields of the answer or `answer`, then `COLUMNS`. A new
-  name that is taken gets the prefix `out_`.
+- The original columns come first, then `answer` or the fields of a typed answer, then `_repeat` if
+  rows are asked several times, then `COLUMNS`. A new name that is taken gets the prefix `out_`.
 - Columns and types depend only on the data and the type of the answer. A row that did not end `ok`
   has no answer; a row that was not asked has the status `pending`.
 - Each repeat has a row of its own, numbered from 0 in `_repeat`.
@@ -33,7 +33,7 @@ from . import pandas_out, polars_out
 from .answer_fields import Kind, Shape, answer_columns
 from .rows import Rows
 
-Column = tuple[Shape, list[Any]]  # the values of a column, from top to bottom
+Column = tuple[Shape, list[Any]]  # the shape of a column's values, and these from top to bottom
 PREFIX = "out_"
 REPEAT = "_repeat"
 # the columns after the answer: the kind of their values, and how to read them from a result
@@ -57,7 +57,8 @@ def frame_out(
 ) -> Any:
     """Return the frame of `results`, which are in any order.
 
-    `output`: the type of the answers. `more`: further columns, in the order of the frame.
+    `output`: the type of the answers. `more`: further columns as (name, column), whose values are
+    in the order of the frame.
     `why`: the reason why rows were not asked, for their `_error`.
     """
     ordered, positions = _in_order(results, len(rows))
@@ -66,6 +67,7 @@ def frame_out(
         for n, each in enumerate(ordered):
             if each.status == "pending":
                 ordered[n] = msgspec.structs.replace(each, error=error)
+    # with more results than rows, each row was asked several times
     repeats = None if len(ordered) == len(rows) else positions
     return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
 
@@ -99,7 +101,10 @@ def _in_order(results: Iterable[RowResult], rows: int) -> tuple[list[RowResult],
 def _make_columns(
     results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
 ) -> list[tuple[str, Column]]:
-    """Return the columns of the results, with the names that they get if those are free."""
+    """Return the columns of the results, with the names that they get if these are free.
+
+    `repeats`: the position of each result if rows were asked several times, else None.
+    """
     chosen = answer_columns(output)
     value_of = attrgetter("answer" if output is None else "output")
     answers = [value_of(result) if result.status == "ok" else None for result in results]

@@ -29,7 +29,7 @@ _TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
 
 
 def column_names(frame: Any) -> set[str]:
-    """Return the names of the columns of a frame."""
+    """Return the names of a frame's columns as texts; of several levels only the first."""
     labels = frame.columns.get_level_values(0) if frame.columns.nlevels > 1 else frame.columns
     return set(map(str, labels))
 
@@ -37,7 +37,10 @@ def column_names(frame: Any) -> set[str]:
 def append_columns(
     frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return a copy of the rows at `positions` (None: all) with further columns at the right."""
+    """Return a copy of the rows at `positions` (None: all) with further columns at the right.
+
+    `columns`: name -> the shape of the column, and a value for each of these rows.
+    """
     import pandas as pd
 
     selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
@@ -63,7 +66,7 @@ def _array(kind: Kind, values: list[Any]) -> Any:
 
     objects = np.fromiter(values, object, len(values))
     dtype, types = _TYPES.get(kind, (None, ()))
-    # a subclass of str is a text; one of int may be a truth value
+    # values of subclasses of str fit too; those of int do not, since bool is a subclass of int
     fits = (
         v is None or type(v) in types or (kind == "text" and isinstance(v, str)) for v in values
     )

@@ -28,7 +28,8 @@ from ....agent import class_names
 from ....errors import UsageError, did_you_mean
 from ....wire import plain_scalar
 
-ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
+# the user's data is read here, so ■ may interrupt this module (notebook/cell/interrupts.py)
+ACTS_FOR_USER = True
 Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
 NAMED = 30  # columns that a message names
@@ -45,7 +46,7 @@ class Rows:
     def __init__(
         self, kind: Kind, data: Any, labels: Sequence[Any], column: Callable[[int], Any]
     ) -> None:
-        """`column` maps a column's position to its values, which are indexed by the row's."""
+        """`column` returns the values of a column, indexed by the position of a row."""
         self.kind = kind
         self.data = data
         self.labels = tuple(labels)
@@ -94,7 +95,10 @@ class Rows:
 
 
 class RowValues(Mapping[Any, Any]):
-    """One row by the names of its columns; `position` counts from 0."""
+    """One row by the names of its columns; `position` counts from 0.
+
+    A name that several columns have is left out of a loop, and raises LookupError if it is read.
+    """
 
     __slots__ = ("_rows", "position")
 

@@ -3,7 +3,8 @@
     template = Template("Classify {{ text }}", namespace)
     template.fill(rows.values(0))       Filled(prompt, pictures)
 
-Why not `interpolate` alone: here names are columns first, and a fault must name its row.
+Why not `interpolate` alone (`agent/interpolate.py`, for the prompts of cells): here names are
+columns first, and a fault must name its row.
 
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
@@ -93,7 +94,10 @@ class Template:
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
-        """Return the prompt of a row, given the values of its columns. Raises UsageError."""
+        """Return the prompt of a row, given the values of its columns.
+
+        Raises UsageError, with the row's position, if an expression or an attachment fails.
+        """
         pictures: list[dict[str, Any]] = []
         try:
             attached = self._attached_pictures(values)
@@ -110,7 +114,7 @@ class Template:
             if name in values:
                 try:
                     scope[name] = values[name]
-                except LookupError as fault:
+                except LookupError as fault:  # several columns have this name
                     raise UsageError(f"{{{{ {name} }}}} failed: {fault}.") from fault
         return scope
 
