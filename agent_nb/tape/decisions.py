@@ -23,9 +23,10 @@ from .spending import Charge, Spending
 class Live(msgspec.Struct, frozen=True):
     """A request is sent to its provider.
 
-    `begin` is called while the request is on its way. Then `receive` gets each piece of the answer,
-    with its status and headers, before the client does. `finish` gets the exchange, None if no
-    answer began, also where nothing was sent. `begin` and `finish` are called in threads.
+    `begin` is called while the request is on its way, on the event loop: in a thread it would keep
+    the loop from the answer. Then `receive` gets each piece of the answer, with its status and
+    headers, before the client does. `finish` gets the exchange, None if no answer began, also where
+    nothing was sent; it is called in a thread.
     """
 
     finish: Callable[[Sent | None], None]

@@ -51,6 +51,7 @@ _TOO_LARGE = (
     " Nothing was sent. Send it from a client that is not on the tape."
 )
 _PIECE = 1 << 16
+_ROUNDS = 4  # of the event loop, in which a request is written to a connection that is open
 
 
 class Relay:
@@ -294,7 +295,7 @@ class _Connection:
         if isinstance(decision, Live):
             finish, receive = decision.finish, decision.receive
             sent: list[Sent] = []
-            beginning = asyncio.ensure_future(asyncio.to_thread(decision.begin))
+            beginning = asyncio.ensure_future(_begin(decision))
             try:
                 await self._forward(
                     route[:2], request, headers, body, sent, begun=beginning, receive=receive
@@ -384,6 +385,13 @@ class _Connection:
                         ended=time.time(),
                     )
                 )
+
+
+async def _begin(decision: Live) -> None:
+    """Begin an exchange once its request is on its way."""
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)
+    decision.begin()
 
 
 async def _end(

@@ -107,12 +107,12 @@ class Client:
         message = {"role": "user", "content": prompt}
         body = {"model": "bench", "messages": [message], "stream": True}
         data = json.dumps({**body, "chunks": chunks, "pace": pace}).encode()
+        start = time.perf_counter()  # before the relay's thread may run
         writer.write(
             f"POST {self._path} HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json"
             f"\r\ncontent-length: {len(data)}\r\n\r\n".encode()
             + data
         )
-        start = time.perf_counter()
         await reader.readuntil(b"data:")
         first = time.perf_counter() - start
         await reader.readuntil(b"[DONE]")

@@ -39,11 +39,12 @@ class TapedCall(msgspec.Struct, dict=True):
 class CellCalls:
     """The model calls of one execution of a cell that are not yet recorded.
 
-    `served`: the records that answer them. `used`: the ids of those that have answered.
+    `served`: the records that answer them. `used`: the ids of those that have answered. `mode`: of
+    `--rerun`, when the first call came.
     """
 
-    def __init__(self, execution: Execution, served: ServedRecords) -> None:
-        self.execution, self.served = execution, served
+    def __init__(self, execution: Execution, served: ServedRecords, mode: str) -> None:
+        self.execution, self.served, self.mode = execution, served, mode
         self.used: set[str] = set()
         self.ids: list[str] = []  # the records of its calls so far
         self.calls: list[TapedCall] = []

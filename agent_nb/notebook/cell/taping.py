@@ -57,7 +57,6 @@ from ...tape import (
     make_logs,
     redact_exchange,
 )
-from ..identity import Cell
 from ..notices import print_warning
 from .executions import Execution, executions_of
 from .frontend import is_unshown
@@ -147,9 +146,7 @@ class NotebookTape:
         try:
             latest = executions_of(self._session.shell).latest
             slot = self._slots.get(latest.id) if latest is not None else None
-            return slot is not None and self._choose_mode(slot.execution.cell) in (
-                ("replay", "live", "auto") if slot.served.is_empty else ("replay", "live")
-            )
+            return slot is not None and (slot.mode != "auto" or slot.served.is_empty)
         finally:
             self._lock.release()
 
@@ -157,7 +154,7 @@ class NotebookTape:
         """Return what becomes of a request."""
         with self._lock:
             slot = self._find_slot()
-            mode = self._choose_mode(slot.execution.cell)
+            mode = slot.mode
             if mode == "live" or (mode == "auto" and slot.served.is_empty):
                 return self._go_live(slot, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
@@ -177,9 +174,6 @@ class NotebookTape:
             if mode == "replay":
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
             return self._go_live(slot, request, headers)
-
-    def _choose_mode(self, cell: Cell) -> str:
-        return rerun_mode(str(self._session.defaults().get("rerun", "")), cell)
 
     def _go_live(self, slot: CellCalls, request: Request, headers: Mapping[str, str]) -> Live:
         journal = CallJournal(request, headers)
@@ -236,7 +230,9 @@ class NotebookTape:
         return self._slots[execution.id]
 
     def _make_slot(self, execution: Execution) -> CellCalls:
-        calls = CellCalls(execution, self._records.read(execution.cell))
+        configured = str(self._session.defaults().get("rerun", ""))
+        mode = rerun_mode(configured, execution.cell)
+        calls = CellCalls(execution, self._records.read(execution.cell), mode)
         if execution.id == self._last_ended:  # a thread calls between two cells
             calls.line.end()
         return calls
@@ -288,7 +284,7 @@ class NotebookTape:
 
             bundle = make_folded_bundle(line, [run.log for run in runs[:_MOST_CARDS]], misses)
         publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
-        if self._choose_mode(cell) == "replay":
+        if slot.mode == "replay":
             publish_errors(cell, [f"a model call is not recorded: {why}" for why in misses])
 
     def _publish_records(
