@@ -122,7 +122,7 @@ def test_a_budget_that_is_spent_leaves_a_child_a_limit():
     assert left.turns == 1
 
 
-def test_a_childs_budget_of_whole_dollars_is_cut_to_the_cents_that_are_left():
+def test_a_childs_budget_of_whole_dollars_is_cut_to_what_is_left():
     left = tighten(Limits(cost=1, turns=9), {"cost": 0.4, "turns": 3})
     assert (left.cost, left.turns) == (0.4, 3)
 

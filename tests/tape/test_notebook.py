@@ -303,7 +303,7 @@ def test_the_tape_follows_the_configured_mode(provider, loaded):
         run_cell("%agent tape off")
 
 
-def test_a_record_is_checked_once_however_many_calls_and_cells_there_are(
+def test_a_record_is_checked_once_however_many_calls_and_cells_are_there(
     provider, loaded, monkeypatch
 ):
     checked = []
