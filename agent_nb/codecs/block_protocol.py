@@ -14,6 +14,7 @@ Rules
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -51,7 +52,7 @@ class BlockForm(msgspec.Struct, frozen=True):
         return f"{self.start}:{text_of(obj, self.id)}"
 
 
-class BlockReader:
+class BlockReader(ABC):
     """Reads the runs and blocks of one stream; a subclass adds the lines of its protocol."""
 
     #: Type of an object -> the method that reads it; any other type is read by `unknown`.
@@ -97,9 +98,9 @@ class BlockReader:
         self._run.new_run(self._id_of_run(obj) or run_id(self._run.codec, obj, self._runs))
         self._calls.clear()
 
+    @abstractmethod
     def _id_of_run(self, obj: Obj) -> str:
         """Return the run's id in its first object ("" for none)."""
-        raise NotImplementedError
 
     def unknown(self, obj: Obj) -> list[Event]:
         """Read a line of unknown type, or that fits no open block or call."""
@@ -167,7 +168,7 @@ def _wire_id(block: OpenBlock) -> str:
     return block.key.partition(":")[2]
 
 
-class BlockWriter:
+class BlockWriter(ABC):
     """Writes the events of any number of runs; a subclass adds the lines of its protocol."""
 
     NAME: ClassVar[str]
@@ -203,8 +204,9 @@ class BlockWriter:
             return self._block_ids[event.block]
         return self._block_ids.pop(event.block, "") or self._new_id(event)
 
+    @abstractmethod
     def _new_id(self, event: Any) -> str:
-        raise NotImplementedError
+        """Return an id for a block that has none yet."""
 
     def _start_block(self, form: BlockForm, ids: Obj) -> list[Obj]:
         return [{"type": form.start, **ids}]

@@ -192,17 +192,19 @@ class TapeIndex:
         matcher = SequenceMatcher(b=wanted, autojunk=True)
 
         def nearness(recording: Recording) -> tuple[float, bool]:
-            asked = recording.exchange.request
-            text = _mask(encode_canonical(asked.body.value), self._masks.choose(asked))
+            recorded = recording.exchange.request
+            text = _mask(encode_canonical(recorded.body.value), self._masks.choose(recorded))
             matcher.set_seq1(text[-_COMPARED:])
             return matcher.quick_ratio(), recording.cell == cell
 
         nearest = max(same_place, key=nearness).exchange.request
         pair = nearest.body.value, request.body.value
-        found = next(_find_differences(*pair, (self._masks.choose(nearest), masks)), None)
-        if found is None:  # a mask fits a single field and not the whole text, or the other way
+        difference = next(_find_differences(*pair, (self._masks.choose(nearest), masks)), None)
+        if (
+            difference is None
+        ):  # a mask fits a single field and not the whole text, or the other way
             return "the recorded request differs in what `normalize` masks"
-        path, old, new = found
+        path, old, new = difference
         one, other = map(read_version, pair)
         program = f" Claude Code was {one} and is {other}." if one != other else ""
         return f"{path or 'the body'} differs from the recorded request: {old} → {new}{program}"

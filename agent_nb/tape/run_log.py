@@ -138,8 +138,8 @@ def _read_prompt(body: Mapping[str, Any]) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value:
-            asked = [m for m in value if as_dict(m).get("role") not in _INSTRUCTING]
-            return _read_text(drop_reminders((asked or value)[-1]))
+            messages = [m for m in value if as_dict(m).get("role") not in _INSTRUCTING]
+            return _read_text(drop_reminders((messages or value)[-1]))
     return ""
 
 

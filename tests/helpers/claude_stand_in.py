@@ -22,7 +22,7 @@ DEVICE = os.environ.get("STAND_IN_DEVICE", "d" * 64)
 ACCOUNT = os.environ.get("STAND_IN_ACCOUNT", "")
 DAY = datetime.date.fromisoformat(os.environ.get("STAND_IN_DAY", "2026-11-28"))
 FOLDER = os.getcwd()
-CONFIG = os.environ.get("CLAUDE_CONFIG_DIR", "/root/.claude")
+CONFIG = os.environ.get("CLAUDE_CONFIG_DIR", os.path.expanduser("~/.claude"))
 
 
 def run(command):

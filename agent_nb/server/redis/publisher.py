@@ -57,7 +57,7 @@ class Outgoing(msgspec.Struct, eq=False):
     channel: Channel
     position: Position = Position()  # of the newest entry that Redis has
     listed: bool = False  # the index has the run
-    fault: str = ""  # why the run is no longer published
+    fault: str = ""  # the reason if publishing has stopped
     # stream ids of the deltas in Redis, the oldest first
     deltas: deque[str] = msgspec.field(default_factory=deque)
     ended: float = 0.0  # when its end was published (monotonic s; 0: not yet)
