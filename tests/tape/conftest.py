@@ -5,6 +5,7 @@ import json
 import pytest
 from helpers.model_server import Server
 from tape import answers
+from tape.taped_server import TapedServer
 
 
 class Provider:
@@ -91,3 +92,17 @@ def provider(monkeypatch):
     monkeypatch.delenv("AGENT_NB_RERUN", raising=False)
     yield made
     made.server.close()
+
+
+@pytest.fixture
+def relayed():
+    """A function that starts a server of this behaviour with a relay before it."""
+    made = []
+
+    def start(behaviour, decide=None):
+        made.append(TapedServer(behaviour, decide))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from helpers.lacking import needed
-from tape.test_relay import Taped
+from tape.taped_server import TapedServer
 
 from agent_nb.tape.exchange import Body, Exchange, Refusal, Request, Response
 from agent_nb.tape.providers import make_error
@@ -112,6 +112,13 @@ asked = [pool.submit(ask, f"{n}") for n in range(20)]
 )
 
 
+def wait_asked(provider, count):
+    """Wait until the provider has so many requests, 30 seconds at most."""
+    deadline = time.monotonic() + 30
+    while len(provider.asked) < count and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 @pytest.mark.extra
 def test_calls_at_once_wait_until_there_is_room_for_them(provider, priced):
     needed("openai")
@@ -119,9 +126,7 @@ def test_calls_at_once_wait_until_there_is_room_for_them(provider, priced):
     run(priced, f"%agent tape --budget {3 * ESTIMATE + 0.005}")
     run(priced, ALL_AT_ONCE)
     asked = priced.user_ns["asked"]
-    deadline = time.monotonic() + 30
-    while len(provider.asked) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_asked(provider, 3)
     time.sleep(0.5)  # the others do not begin, and are not refused
     assert len(provider.asked) == 3
     assert not any(each.done() for each in asked)
@@ -140,9 +145,7 @@ def test_calls_that_wait_begin_when_the_budget_is_raised(provider, priced):
     run(priced, f"%agent tape --budget {ESTIMATE + 0.005}")
     run(priced, ALL_AT_ONCE)
     run(priced, "%agent tape --budget 10")
-    deadline = time.monotonic() + 30
-    while len(provider.asked) < 20 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_asked(provider, 20)
     assert len(provider.asked) == 20
     provider.gate.set()
     assert not [
@@ -177,7 +180,7 @@ def test_a_client_that_goes_away_while_its_call_waits_ends_the_call(spending):
         gate.wait(20)
         peer.reply(200, b"{}")
 
-    one = Taped(behaviour)
+    one = TapedServer(behaviour)
     one.relay.limit(None, None, 0.02)
     body = json.dumps(ASKED).encode()
     first = threading.Thread(target=one.ask, kwargs={"body": body})

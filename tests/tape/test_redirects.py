@@ -5,24 +5,11 @@ import json
 import pytest
 from helpers.model_server import Server
 from helpers.notebooks import write
+from tape.taped_server import OPENAI
 from tape.test_notebook import TAPE, printed, record, taped
-from tape.test_relay import OPENAI, Taped
 
 from agent_nb.runner.notebook_check import check_notebook
 from agent_nb.tape.exchange import Response
-
-
-@pytest.fixture
-def relayed():
-    made = []
-
-    def relayed(behaviour, decide=None):
-        made.append(Taped(behaviour, decide))
-        return made[-1]
-
-    yield relayed
-    for each in made:
-        each.close()
 
 
 @pytest.mark.parametrize(

@@ -18,63 +18,11 @@ from agent_nb import tape
 from agent_nb.errors import UsageError
 from agent_nb.tape.exchange import Body, Response
 from agent_nb.tape.providers import BY_NAME
-from agent_nb.tape.relay import Live, Refusal, Relay
-
-OPENAI = BY_NAME["openai"]
+from agent_nb.tape.relay import Live, Refusal
 
 
-class Taped:
-    """A relay before a server; `sent` are the exchanges."""
-
-    def __init__(self, behaviour, decide=None):
-        self.server, self.sent, self.over = Server(behaviour), [], threading.Event()
-        self.relay = Relay(dict.fromkeys(BY_NAME, self.server.url), decide or self._live)
-        self.relay.start()
-        self.connections = []
-        self.url = urlsplit(self.relay.address(OPENAI))
-
-    def _live(self, request, headers):
-        return Live(self.finish)
-
-    def finish(self, sent):
-        self.sent.append(sent)
-        self.over.set()
-
-    def connect(self):
-        connection = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=10)
-        self.connections.append(connection)
-        return connection
-
-    def ask(self, path="/chat/completions", body=b'{"model": "m"}', method="POST", **headers):
-        connection = self.connect()
-        connection.request(
-            method, self.url.path + path, body, {"content-type": "application/json", **headers}
-        )
-        answer = connection.getresponse()
-        return answer, answer.read()
-
-    def close(self):
-        for connection in self.connections:
-            connection.close()
-        self.relay.stop()
-        self.server.close()
-
-
-@pytest.fixture
-def taped():
-    made = []
-
-    def taped(behaviour, decide=None):
-        made.append(Taped(behaviour, decide))
-        return made[-1]
-
-    yield taped
-    for each in made:
-        each.close()
-
-
-def test_request_and_answer_pass_unaltered(taped):
-    one = taped(lambda peer: peer.reply(200, b'{"a":  1}', x_request_id="r1"))
+def test_request_and_answer_pass_unaltered(relayed):
+    one = relayed(lambda peer: peer.reply(200, b'{"a":  1}', x_request_id="r1"))
     answer, body = one.ask("/chat/completions?x=1", authorization="Bearer key")
     assert (answer.status, body, answer.getheader("x-request-id")) == (200, b'{"a":  1}', "r1")
     (peer,) = one.server.asked
@@ -95,9 +43,9 @@ def test_request_and_answer_pass_unaltered(taped):
     ("name", "path"),
     [("anthropic", "/v1/messages"), ("google", "/v1beta/models/gemini-3:generateContent")],
 )
-def test_each_provider_has_its_own_address_and_errors(taped, name, path):
+def test_each_provider_has_its_own_address_and_errors(relayed, name, path):
     decisions = [None, Refusal("why")]
-    one = taped(
+    one = relayed(
         lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0) or Live(one.finish)
     )
     one.url = urlsplit(one.relay.address(BY_NAME[name]))
@@ -110,8 +58,8 @@ def test_each_provider_has_its_own_address_and_errors(taped, name, path):
     assert json.loads(one.ask(path)[1])["error"]["message"] == "why"
 
 
-def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(taped):
-    one, other = taped(lambda peer: peer.reply(500, b"")), Server(lambda p: p.reply(200, b'"it"'))
+def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(relayed):
+    one, other = relayed(lambda peer: peer.reply(500, b"")), Server(lambda p: p.reply(200, b'"it"'))
     named = other.url.replace("/v1", "/api/v1")
     one.url = urlsplit(one.relay.address_of(named + "/"))
     assert one.url.path.endswith("/api/v1")
@@ -126,13 +74,13 @@ def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(taped):
 
 
 @pytest.mark.parametrize("address", ["ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"])
-def test_an_address_that_is_no_base_url_is_refused(taped, address):
+def test_an_address_that_is_no_base_url_is_refused(relayed, address):
     with pytest.raises(UsageError):
-        taped(lambda peer: peer.reply(200, b"")).relay.address_of(address)
+        relayed(lambda peer: peer.reply(200, b"")).relay.address_of(address)
 
 
-def test_no_request_names_a_server(taped):
-    one, other = taped(lambda peer: peer.reply(200, b"{}")), Server(lambda p: p.reply(200, b"{}"))
+def test_no_request_names_a_server(relayed):
+    one, other = relayed(lambda peer: peer.reply(200, b"{}")), Server(lambda p: p.reply(200, b"{}"))
     for place in (other.url, f"http/{other.host}/v1", "server3/v1", f"server3{other.url}"):
         one.url = urlsplit(f"{one.relay.base}/{place}")
         assert one.ask()[0].status == 404
@@ -140,15 +88,15 @@ def test_no_request_names_a_server(taped):
     other.close()
 
 
-def test_without_a_tape_an_address_is_itself(taped):
+def test_without_a_tape_an_address_is_itself(relayed):
     assert tape.url("https://example.com/v1") == "https://example.com/v1"
-    one = taped(lambda peer: peer.reply(200, b""))
+    one = relayed(lambda peer: peer.reply(200, b""))
     assert tape.url("https://example.com/v1") == one.relay.address_of("https://example.com/v1")
     one.relay.stop()
     assert tape.url("https://example.com/v1") == "https://example.com/v1"
 
 
-def test_a_stream_passes_chunk_by_chunk(taped):
+def test_a_stream_passes_chunk_by_chunk(relayed):
     gate = threading.Event()
 
     def behaviour(peer):
@@ -158,7 +106,7 @@ def test_a_stream_passes_chunk_by_chunk(taped):
         peer.send("data: [DONE]\n\n")
         peer.end()
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     connection = one.connect()
     connection.request("POST", one.url.path + "/chat/completions", b"{}")
     answer = connection.getresponse()
@@ -167,17 +115,17 @@ def test_a_stream_passes_chunk_by_chunk(taped):
     assert answer.read() == b"data: [DONE]\n\n"
 
 
-def test_a_connection_serves_one_request_after_another(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_connection_serves_one_request_after_another(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     connection = one.connect()
     for _ in range(3):
         connection.request("POST", one.url.path + "/chat/completions", b"{}")
         assert connection.getresponse().read() == b"{}"
 
 
-def test_a_compressed_answer_passes_as_it_is_and_is_recorded_plain(taped):
+def test_a_compressed_answer_passes_as_it_is_and_is_recorded_plain(relayed):
     data = gzip.compress(b'{"a": 1}')
-    one = taped(lambda peer: peer.reply(200, data, content_encoding="gzip"))
+    one = relayed(lambda peer: peer.reply(200, data, content_encoding="gzip"))
     answer, body = one.ask()
     assert (body, answer.getheader("content-encoding")) == (data, "gzip")
     assert one.over.wait(10)
@@ -185,8 +133,8 @@ def test_a_compressed_answer_passes_as_it_is_and_is_recorded_plain(taped):
 
 
 @pytest.mark.parametrize("status", [302, 400, 429, 500])
-def test_errors_and_redirects_pass_as_they_are(taped, status):
-    one = taped(lambda peer: peer.reply(status, b'{"error": 1}', location="http://elsewhere/"))
+def test_errors_and_redirects_pass_as_they_are(relayed, status):
+    one = relayed(lambda peer: peer.reply(status, b'{"error": 1}', location="http://elsewhere/"))
     answer, body = one.ask()
     assert (answer.status, body, answer.getheader("location")) == (
         status,
@@ -199,8 +147,8 @@ def test_errors_and_redirects_pass_as_they_are(taped, status):
     "path",
     ["/", "/chat/completions", "/wrong/openai/v1/chat/completions", "/../v1/x", "//", "/%00"],
 )
-def test_a_path_without_the_secret_is_not_found(taped, path):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_path_without_the_secret_is_not_found(relayed, path):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     connection = one.connect()
     connection.request("GET", path)
     assert connection.getresponse().status == 404
@@ -208,13 +156,13 @@ def test_a_path_without_the_secret_is_not_found(taped, path):
 
 
 @pytest.mark.parametrize("tail", ["/../../admin", "x/chat", "/a/../../b"])
-def test_a_path_leads_to_no_other_place_of_the_server(taped, tail):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_path_leads_to_no_other_place_of_the_server(relayed, tail):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     assert one.ask(tail)[0].status == 404
     assert one.server.asked == []
 
 
-def test_a_client_that_goes_away_ends_the_upstream_request(taped):
+def test_a_client_that_goes_away_ends_the_upstream_request(relayed):
     gone = threading.Event()
 
     def behaviour(peer):
@@ -223,7 +171,7 @@ def test_a_client_that_goes_away_ends_the_upstream_request(taped):
         peer.wait_gone()
         gone.set()
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     connection = one.connect()
     connection.request("POST", one.url.path + "/chat/completions", b"{}")
     connection.getresponse().read1(10)
@@ -233,20 +181,20 @@ def test_a_client_that_goes_away_ends_the_upstream_request(taped):
     assert not one.sent[0].exchange.replayable
 
 
-def test_an_answer_that_breaks_off_is_half_an_exchange(taped):
+def test_an_answer_that_breaks_off_is_half_an_exchange(relayed):
     def behaviour(peer):
         peer.begin()
         peer.send("data: 1\n\n")
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     with pytest.raises(http.client.IncompleteRead):
         one.ask()
     assert one.over.wait(10)
     assert not one.sent[0].exchange.replayable
 
 
-def test_the_error_of_a_server_that_is_away_names_its_address(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_the_error_of_a_server_that_is_away_names_its_address(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     one.server.close()
     answer, body = one.ask()
     assert (answer.status, answer.getheader("x-should-retry")) == (502, "true")
@@ -258,8 +206,8 @@ def test_the_error_of_a_server_that_is_away_names_its_address(taped):
     assert one.sent == [None]
 
 
-def test_the_error_of_a_server_without_tls_is_not_sent_again(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_the_error_of_a_server_without_tls_is_not_sent_again(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     with socket.create_server(("127.0.0.1", 0)) as plain:
 
         def answer_plainly():
@@ -278,14 +226,14 @@ def test_the_error_of_a_server_without_tls_is_not_sent_again(taped):
     assert f"no answer of {address}/chat/completions: " in json.loads(body)["error"]["message"]
 
 
-def test_a_recorded_answer_and_a_refusal_reach_no_server(taped):
+def test_a_recorded_answer_and_a_refusal_reach_no_server(relayed):
     decisions = [
         Response(
             body=Body("stream", [{"data": {"a": 1}}]), headers={"content-type": "text/event-stream"}
         ),
         Refusal("why"),
     ]
-    one = taped(lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0))
+    one = relayed(lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0))
     assert one.ask()[1] == b'data: {"a":1}\n\n'
     answer, body = one.ask()
     assert (answer.status, answer.getheader("x-should-retry")) == (400, "false")
@@ -293,11 +241,11 @@ def test_a_recorded_answer_and_a_refusal_reach_no_server(taped):
     assert one.server.asked == []
 
 
-def test_many_streams_at_once_do_not_mix(taped):
+def test_many_streams_at_once_do_not_mix(relayed):
     def behaviour(peer):
         peer.stream(*[f"data: {peer.body['n']}\n\n" for _ in range(20)])
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     answers = {}
 
     def ask(n):
@@ -312,7 +260,7 @@ def test_many_streams_at_once_do_not_mix(taped):
 
 
 @pytest.mark.parametrize("limit", [0, 1])
-def test_calls_at_once_wait_for_their_turn(taped, limit):
+def test_calls_at_once_wait_for_their_turn(relayed, limit):
     both = threading.Barrier(2)
 
     def behaviour(peer):
@@ -320,7 +268,7 @@ def test_calls_at_once_wait_for_their_turn(taped, limit):
             both.wait(1 if limit else 20)
         peer.reply(200, b"{}")
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     one.relay.limit(0, limit)
     threads = [threading.Thread(target=one.ask) for _ in range(2)]
     for thread in threads:
@@ -331,9 +279,9 @@ def test_calls_at_once_wait_for_their_turn(taped, limit):
     assert both.broken == bool(limit)
 
 
-def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatch):
+def test_a_very_large_answer_passes_and_is_known_by_its_digest(relayed, monkeypatch):
     monkeypatch.setattr("agent_nb.tape.live_exchange.LARGEST", 1000)
-    one = taped(lambda peer: peer.reply(200, b"x" * 5000))
+    one = relayed(lambda peer: peer.reply(200, b"x" * 5000))
     assert one.ask()[1] == b"x" * 5000
     assert one.over.wait(10)
     body = one.sent[0].exchange.response.body
@@ -341,9 +289,9 @@ def test_a_very_large_answer_passes_and_is_known_by_its_digest(taped, monkeypatc
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["of a known length", "in chunks"])
-def test_a_too_large_request_is_refused_and_never_kept(taped, monkeypatch, chunked):
+def test_a_too_large_request_is_refused_and_never_kept(relayed, monkeypatch, chunked):
     monkeypatch.setattr("agent_nb.tape.relay._LARGEST_REQUEST", 1 << 20)
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     piece = b"x" * (1 << 16)
     body = (piece for _ in range(1000))
     length = {} if chunked else {"content-length": str(1000 * len(piece))}
@@ -362,8 +310,8 @@ def test_a_too_large_request_is_refused_and_never_kept(taped, monkeypatch, chunk
     assert peak < 20 << 20
 
 
-def test_a_client_that_waits_to_send_a_too_large_request_need_not(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_client_that_waits_to_send_a_too_large_request_need_not(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     head = f"POST {one.url.path}/files HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: {2 << 30}\r\n\r\n"
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall(head.encode())
@@ -371,8 +319,8 @@ def test_a_client_that_waits_to_send_a_too_large_request_need_not(taped):
 
 
 @pytest.mark.parametrize("user", ["", "user:password@"], ids=["our transport", "httpx"])
-def test_headers_pass_with_their_bytes(taped, user):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_headers_pass_with_their_bytes(relayed, user):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     one.url = urlsplit(one.relay.address_of(f"http://{user}{one.server.host}/v1"))
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall(
@@ -382,15 +330,15 @@ def test_headers_pass_with_their_bytes(taped, user):
     assert one.server.asked[0].headers["x-title"].encode("latin-1").decode() == "café"
 
 
-def test_a_malformed_request_ends_only_its_connection(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_malformed_request_ends_only_its_connection(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall(b"\x00\x01 nonsense\r\n\r\n")
         assert raw.recv(100) == b""
     assert one.ask()[1] == b"{}"
 
 
-def test_repeated_headers_stay_apart_and_those_for_the_next_host_stay_here(taped):
+def test_repeated_headers_stay_apart_and_those_for_the_next_host_stay_here(relayed):
     def behaviour(peer):
         lines = [
             "set-cookie: a=1; Path=/",
@@ -403,7 +351,7 @@ def test_repeated_headers_stay_apart_and_those_for_the_next_host_stay_here(taped
         )
         peer.connection.sendall(head.encode("latin-1") + b"{}")
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     answer, _ = one.ask(connection="x-mine", **{"x-mine": "1"})
     assert answer.headers.get_all("set-cookie") == ["a=1; Path=/", "b=2"]
     assert answer.getheader("x-name") == "caf\xe9"
@@ -411,20 +359,20 @@ def test_repeated_headers_stay_apart_and_those_for_the_next_host_stay_here(taped
     assert "x-mine" not in one.server.asked[0].headers
 
 
-def test_a_post_without_a_body_says_so(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_post_without_a_body_says_so(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     assert one.ask(body=b"")[1] == b"{}"
     assert one.server.asked[0].headers["content-length"] == "0"
 
 
-def test_a_target_that_is_no_url_is_not_found(taped):
-    one = taped(lambda peer: peer.reply(200, b"{}"))
+def test_a_target_that_is_no_url_is_not_found(relayed):
+    one = relayed(lambda peer: peer.reply(200, b"{}"))
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall(b"GET http://[ HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 404")
 
 
-def test_a_client_that_has_sent_its_next_request_may_go_away_too(taped):
+def test_a_client_that_has_sent_its_next_request_may_go_away_too(relayed):
     gone, asked = threading.Event(), threading.Event()
 
     def behaviour(peer):
@@ -432,7 +380,7 @@ def test_a_client_that_has_sent_its_next_request_may_go_away_too(taped):
         peer.wait_gone()
         gone.set()
 
-    one = taped(behaviour)
+    one = relayed(behaviour)
     head = f"POST {one.url.path}/x HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{{}}".encode()
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall(head)
@@ -442,8 +390,8 @@ def test_a_client_that_has_sent_its_next_request_may_go_away_too(taped):
     assert gone.wait(5)
 
 
-def test_requests_that_come_at_once_are_answered_in_turn(taped):
-    one = taped(lambda peer: peer.reply(200, json.dumps(peer.path.encode().decode()[-1:])))
+def test_requests_that_come_at_once_are_answered_in_turn(relayed):
+    one = relayed(lambda peer: peer.reply(200, json.dumps(peer.path.encode().decode()[-1:])))
     heads = [f"GET {one.url.path}/{n} HTTP/1.1\r\nhost: a\r\n" for n in (1, 2)]
     with socket.create_connection((one.url.hostname, one.url.port), 10) as raw:
         raw.sendall("\r\n".join([*heads, ""]).encode())
@@ -454,7 +402,7 @@ def test_requests_that_come_at_once_are_answered_in_turn(taped):
     assert data.index(b'"1"') < data.index(b'"2"')
 
 
-def test_a_client_that_goes_away_before_the_decision_leaves_no_open_call(taped):
+def test_a_client_that_goes_away_before_the_decision_leaves_no_open_call(relayed):
     deciding, go_on = threading.Event(), threading.Event()
 
     def decide(*_):
@@ -462,7 +410,7 @@ def test_a_client_that_goes_away_before_the_decision_leaves_no_open_call(taped):
         go_on.wait(10)
         return Live(one.finish)
 
-    one = taped(lambda peer: peer.reply(200, b"{}"), decide)
+    one = relayed(lambda peer: peer.reply(200, b"{}"), decide)
     connection = one.connect()
     connection.request("POST", one.url.path + "/chat/completions", b"{}")
     assert deciding.wait(10)
@@ -474,30 +422,30 @@ def test_a_client_that_goes_away_before_the_decision_leaves_no_open_call(taped):
     assert one.server.asked == []
 
 
-def test_a_fault_of_the_decision_is_an_error_of_the_provider(taped):
+def test_a_fault_of_the_decision_is_an_error_of_the_provider(relayed):
     def decide(*_):
         raise RuntimeError("no rules")
 
-    answer, body = taped(lambda peer: peer.reply(200, b"{}"), decide).ask()
+    answer, body = relayed(lambda peer: peer.reply(200, b"{}"), decide).ask()
     assert answer.status == 400
     assert "no rules" in json.loads(body)["error"]["message"]
 
 
-def test_a_stopped_relay_listens_no_more(taped):
-    one = taped(lambda peer: time.sleep(0))
+def test_a_stopped_relay_listens_no_more(relayed):
+    one = relayed(lambda peer: time.sleep(0))
     one.relay.stop()
     with pytest.raises(OSError, match="refused"):
         one.connect().connect()
 
 
-def test_an_answer_that_is_still_read_holds_up_no_other_stream(taped):
+def test_an_answer_that_is_still_read_holds_up_no_other_stream(relayed):
     reading, go_on = threading.Event(), threading.Event()
 
     def finish(sent):
         reading.set()
         go_on.wait(10)
 
-    one = taped(
+    one = relayed(
         lambda peer: peer.reply(200, "{}"),
         lambda request, headers: Live(finish if request.path == "/first" else lambda sent: None),
     )
