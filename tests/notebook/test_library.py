@@ -166,6 +166,17 @@ class TestOfACell:
         assert not found.is_own(A)
         assert not found.is_own({**A, "id": "r2"})
 
+    def test_what_it_has_dropped_is_checked_again(self, library):
+        found = library()
+        runs = [record(f"r{n}", "a", "x", float(n)) for n in range(1, 6)]
+        for run in runs:
+            found.keep("a", run)
+        forged = [{**run, "events": [], "hash": run["hash"]} for run in runs]
+        assert [found.is_own(each) for each in forged[:2]] == [False, False]
+        assert found.is_own(runs[-1])
+        found.forget(["a"])
+        assert not found.is_own(runs[-1])
+
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):

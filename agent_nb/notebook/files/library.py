@@ -40,7 +40,9 @@ class Library:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
-        self._identities: set[tuple[str, str]] = set()  # of all records that this kernel made
+        # key -> (run id, hash) of each record in `_records`: a record that is no longer there could
+        # be replaced in the file by one that only names its hash
+        self._identities: dict[str, set[tuple[str, str]]] = {}
         self._used = UsedCalls()  # taped calls that executions in this kernel used, by cell key
         self._forgotten: set[str] = set()  # run ids
         # (path, time in ns, size) of the file when it was read last, and its content
@@ -53,7 +55,7 @@ class Library:
         kept_ids = self._used.list_ids()
         # None: no signature is checked: this kernel made them, and a cell may make hundreds
         self._records[key] = CellRecords([record, *earlier]).select_kept(None, kept_ids)
-        self._identities.add(_identify(record))
+        self._identities[key] = set(map(_identify, self._records[key]))
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""
@@ -80,7 +82,8 @@ class Library:
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
-        return _identify(record) in self._identities
+        identity = _identify(record)
+        return any(identity in identities for identities in self._identities.values())
 
     def is_own(self, record: Record) -> bool:
         """Return whether this kernel or this user made a record."""
@@ -97,6 +100,7 @@ class Library:
         ids = {str(r.get("id", "")) for r in self.list_records(keys)}
         for key in list(self._records) if keys is None else keys:
             self._records.pop(key, None)
+            self._identities.pop(key, None)
         self._forgotten |= ids
         return sorted(ids)
 

@@ -1,0 +1,71 @@
+"""The live line below a cell that calls models: when it is drawn, and how it ends."""
+
+import pytest
+
+from agent_nb.agent.run import Run
+from agent_nb.events import EventLog, RunStart
+from agent_nb.notebook.cell import taped_line
+from agent_nb.notebook.cell.taped_line import LiveLine
+from agent_nb.notebook.identity import Cell
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What was published: (data, whether it replaced a display)."""
+    published = []
+    monkeypatch.setattr(
+        taped_line,
+        "publish_display",
+        lambda data, metadata, transient, update: published.append((data, update)),
+    )
+    return published
+
+
+def start_line(**where):
+    log = EventLog()
+    log.append(RunStart(model="openai/m"))
+    runs = [Run(log)]
+    cell = Cell(**{"key": "a", "id": "a", "kernel": True, "stdin": True, **where})
+    return LiveLine(cell, "e1", lambda: (runs, 0, ()))
+
+
+def test_the_end_of_the_cell_empties_the_line_and_later_calls_draw_nothing(lines):
+    line = start_line()
+    line._draw()
+    line._draw()
+    assert [update for _, update in lines] == [False, True]
+    assert "1 model call · m · 1 running" in lines[0][0]["text/plain"]
+    line.end()
+    assert lines[-1] == ({}, True)
+    line.note_change()
+    line._draw()
+    assert line._timer is None
+    assert len(lines) == 3
+
+
+def test_a_cell_that_ends_at_once_shows_no_line(lines):
+    line = start_line()
+    line.note_change()
+    timer = line._timer
+    line.end()
+    timer.join(10)
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"kernel": False},
+        {"id": "", "stdin": False},
+        {"runner_options": {"unshown": True}},
+        {"runner_options": {"headless": True}},
+    ],
+    ids=["terminal", "nbclient", "test", "run"],
+)
+def test_where_nobody_watches_a_line_is_never_drawn(lines, where):
+    line = start_line(**where)
+    line.note_change()
+    assert line._timer is None
+    line._draw()
+    line.end()
+    assert lines == []
