@@ -14,7 +14,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         prompt = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][0]["content"]
         for _ in range(600):
-            if prompt == "Quick?" or os.path.exists("go"):
+            if prompt == "Quick?" or os.path.exists("tape-goes-on"):
                 break
             threading.Event().wait(0.1)
         message = {"role": "assistant", "content": f"An answer to *{prompt}*"}
@@ -45,6 +45,7 @@ CALLS = "print(ask('Quick?'))\nprint(ask('Why is it warmer under the roof?'))\np
 @pytest.fixture
 def front(opened):
     front = opened("lab", name="tape_line")
+    (front.server.root / "tape-goes-on").unlink(missing_ok=True)  # of an earlier try
     front.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     front.run(PREPARE)
     front.run("%agent tape")
@@ -60,7 +61,7 @@ def test_the_line_counts_calls_while_the_cell_runs_and_stands_last(front):
     front.unfold(cell, "1 running")
     front.sees(cell, "An answer to Quick?")
     front.shots("tape-live-open")
-    (front.server.root / "go").touch()
+    (front.server.root / "tape-goes-on").touch()
     front.wait(cell)
     front.sees(cell, "2 model calls · gpt-5-mini · 2.4k in, 80 out")
     front.shots("tape-ended")

@@ -21,26 +21,36 @@ def lines(monkeypatch):
     return published
 
 
-def start_line(**where):
+def start_line(misses=(), **where):
     log = EventLog()
     log.append(RunStart(model="openai/m"))
     runs = [Run(log)]
     cell = Cell(**{"key": "a", "id": "a", "kernel": True, "stdin": True, **where})
-    return LiveLine(cell, "e1", lambda: (runs, 0, ()))
+    return LiveLine(cell, "e1", lambda: (runs, 0, misses))
 
 
 def test_the_end_of_the_cell_empties_the_line_and_later_calls_draw_nothing(lines):
     line = start_line()
     line._draw()
-    line._draw()
-    assert [update for _, update in lines] == [False, True]
     assert "1 model call · m · 1 running" in lines[0][0]["text/plain"]
     line.end()
+    assert [update for _, update in lines] == [False, True]
     assert lines[-1] == ({}, True)
     line.note_change()
     line._draw()
     assert line._timer is None
-    assert len(lines) == 3
+    assert len(lines) == 2
+
+
+def test_an_opened_line_stays_open_until_it_says_something_else(lines):
+    misses = []
+    line = start_line(misses)
+    line._draw()
+    line._draw()
+    assert len(lines) == 1
+    misses.append("the prompt differs")
+    line._draw()
+    assert [update for _, update in lines] == [False, True]
 
 
 def test_a_cell_that_ends_at_once_shows_no_line(lines):

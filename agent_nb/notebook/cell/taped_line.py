@@ -7,7 +7,8 @@ Rules
 - The live line appears where a user watches: not in a test, a headless run, a terminal.
 - The live line is drawn a moment after a call begins, by a thread of its own: a call never waits
   for it, and a cell of quick calls never shows it.
-- A click opens the line to the cards of the newest calls that have ended; a redraw closes it.
+- A click opens the line to the cards of the newest calls that have ended; a redraw closes it, so
+  it is drawn again only when it says something else.
 - The end of the cell empties the live line, since the final line stands below all that the cell
   printed. The save hook and our runner remove the empty output; other programs may save it, and it
   shows nothing.
@@ -76,6 +77,7 @@ class LiveLine:
         self._lock = threading.Lock()  # never held while the line is drawn
         self._drawing = threading.Lock()  # held while the line is drawn, so that `end` waits
         self._shown = False
+        self._drawn: tuple[str, list[str]] | None = None  # the line, and the runs of its cards
         self._timer: threading.Timer | None = None
 
     def note_change(self) -> None:
@@ -108,7 +110,11 @@ class LiveLine:
             runs, replayed, misses = self._list_calls()
             ended = [run.log for run in runs if run.status != "running"]
             line = describe_calls(runs, replayed, misses, running=len(runs) - len(ended))
-            self._publish(make_folded_bundle(line, ended[-_MOST_LIVE_CARDS:], misses))
+            cards = ended[-_MOST_LIVE_CARDS:]
+            drawn = line, [log.run for log in cards]
+            if drawn != self._drawn:
+                self._drawn = drawn
+                self._publish(make_folded_bundle(line, cards, misses))
 
     def _publish(self, bundle: dict[str, Any]) -> None:
         publish_display(bundle, self._metadata, self._display, self._shown)
