@@ -4,10 +4,11 @@ second, replay beside answers from a dict, bytes of a record.
     python tests/bench/tape.py [--rounds 40]
 
 The server is a process of its own; the client speaks HTTP/1.1 over a plain socket, so that its own
-work stays small beside what the relay adds. Calls go straight to the server and through the relay
-in turns. The replay needs the package `openai`: 100 recorded calls, against the same answers that a
-transport of httpx takes from a dict, and against those of the server itself, which reads no request
-and so shows what the connection alone costs.
+work stays small beside what the relay adds. Calls go in turns straight to the server, through the
+relay, and through a relay of `h11` and `httpcore` that keeps nothing (`pass_on`): what that one
+adds is the price of these libraries. The replay needs the package `openai`: 100 recorded calls,
+against the same answers that a transport of httpx takes from a dict, and against those of the
+server itself, which reads no request and so shows what the connection alone costs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import common  # noqa: F401  (makes helpers importable)
+
+from agent_nb.host import Background
 
 CONCURRENCY = {1: "1, 5", 10: "1, 5", 100: "30, none"}  # bars in ms: median, p95
 CHUNKS = 20  # of a stream
@@ -69,6 +72,45 @@ async def serve() -> None:
     server = await asyncio.start_server(answer_all, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
+
+
+async def pass_on(upstream: str) -> int:
+    """Serve a relay that passes requests on and answers back, and does nothing else; return its
+    port.
+    """
+    import h11
+    import httpcore
+
+    pool = httpcore.AsyncConnectionPool(max_connections=None)
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER)
+        while True:
+            events: list[Any] = []
+            while not events or not isinstance(events[-1], h11.EndOfMessage):
+                while (event := http.next_event()) is h11.NEED_DATA:
+                    http.receive_data(await reader.read(1 << 16))
+                if isinstance(event, h11.ConnectionClosed):
+                    writer.close()
+                    return
+                events.append(event)
+            body = b"".join(bytes(e.data) for e in events if isinstance(e, h11.Data))
+            url, headers = upstream + events[0].target.decode(), list(events[0].headers)
+            async with pool.stream("POST", url, headers=headers, content=body) as answer:
+                writer.write(
+                    http.send(h11.Response(status_code=200, headers=answer.headers)) or b""
+                )
+                async for piece in answer.aiter_stream():
+                    writer.write(http.send(h11.Data(piece)) or b"")
+                writer.write(http.send(h11.EndOfMessage()) or b"")
+            http.start_next_cycle()
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    return int(server.sockets[0].getsockname()[1])
+
+
+async def close_plain() -> None:
+    """Close nothing: the sockets of the plain relay end with the process."""
 
 
 WHOLE = json.dumps(
@@ -141,12 +183,13 @@ async def measure_delay(urls: Mapping[str, str], concurrency: int, rounds: int) 
             if number:
                 delays[name] += [first for first, _ in found]
                 took[name] += sum(end for _, end in found)
-    bare, taped = (sorted(delays[name]) for name in ("bare", "taped"))
-    middle = statistics.median(taped) - statistics.median(bare)
+    bare, plain, taped = (sorted(delays[name]) for name in ("bare", "plain", "taped"))
+    middle, least = (statistics.median(d) - statistics.median(bare) for d in (taped, plain))
     late = taped[int(0.95 * len(taped))] - bare[int(0.95 * len(bare))]
     print(
         f"{concurrency:4} at once, first byte   {middle:+5.2f} ms median, {late:+5.2f} ms p95 "
-        f"(bars {CONCURRENCY[concurrency]})   bare {statistics.median(bare):.2f} ms   "
+        f"(bars {CONCURRENCY[concurrency]})   bare {statistics.median(bare):.2f} ms, plain "
+        f"relay {least:+5.2f}   "
         f"chunks a second {took['bare'] / took['taped']:.2f} of bare (bar 0.7)",
         flush=True,
     )
@@ -252,19 +295,22 @@ def main(arguments: Iterable[str] | None = None) -> None:
     command = [sys.executable, __file__, "--serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        bare = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+        origin = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        bare = f"{origin}/v1"
         os.environ["OPENAI_BASE_URL"] = bare
         shell = make_shell()
         try:
             run_cell(shell, "%agent tape")
-            urls = {"bare": bare, "taped": os.environ["OPENAI_BASE_URL"]}
+            plain = Background("plain relay", close_plain, 1.0).submit(pass_on(origin)).result(10)
+            taped = os.environ["OPENAI_BASE_URL"]
+            urls = {"bare": bare, "plain": f"http://127.0.0.1:{plain}/v1", "taped": taped}
             run_cell(shell, "%config AgentMagics.rerun = 'live'")
             for concurrency in CONCURRENCY:
                 rounds = asked.rounds if concurrency < 100 else max(3, asked.rounds // 8)
                 asyncio.run(measure_delay(urls, concurrency, rounds))
             run_cell(shell, "%config AgentMagics.rerun = 'auto'")
             if find_spec("openai"):
-                measure_replay(shell, urls, 5)
+                measure_replay(shell, {"bare": bare, "taped": taped}, 5)
             run_cell(shell, "%agent tape off")
         finally:
             server.kill()
