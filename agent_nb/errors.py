@@ -1,4 +1,4 @@
-"""Every error the package raises, as one hierarchy, and the wording of unknown names.
+"""The package's own errors, as one hierarchy, and the wording of unknown names.
 
     AgentError
     ├── UsageError       a wrong option, name, value or missing extra; the message says what to do
@@ -31,7 +31,7 @@ from typing import Any
 
 
 class AgentError(Exception):
-    """Root of all errors raised on purpose by this package."""
+    """Root of this package's errors, except `AgentStopped`."""
 
 
 class UsageError(AgentError):
@@ -85,15 +85,15 @@ class WireError(AgentError):
 
 
 class ModelError(AgentError):
-    """The model's provider answered with a fault.
+    """The model's provider refused, failed or broke off.
 
     - `status`: the HTTP status, 0 without one
     - `retryable`: whether the same request may succeed later
-    - `retry_after`: the seconds the server asked to wait
-    - `code`: the kind of fault, for the event log; the word does not change between versions
+    - `retry_after`: the seconds that the server asked to wait; None if it named none
+    - `code`: the kind of fault for the event log, stable between versions
     - `raw`: the server's reply
-    - `context`: the most tokens the model takes, if the request was longer and the server says so
-      (0: unknown)
+    - `context`: the most tokens that the model takes, if the request was longer and the server says
+      so (0: unknown)
     - `brief`: what happened in a few words; by default the first sentence of the message
     - `shared`: the endpoint refused other requests at the same time, so this failure does not count
       as an attempt of the request

@@ -58,15 +58,17 @@ class PromptAgent(Configuration):
     ) -> Stream:
         """Return the stream of a new run, which starts when it is started, iterated or awaited.
 
-        `history`: events of earlier runs of the conversation, oldest first. They are trusted: check
-        foreign records first. `notes`: remarks on the conversation for the log. `resume`: where a
-        replay drifted; the run continues from there. `context`: what to show the model of the
-        notebook (`auto`, `vars`, `cells`, `none`; None: its default). `view`: how a notebook cell
-        that awaits the run shows it (`auto`, `widgets`, `html`, `text`; None: not at all).
-        `record`: let a notebook record the run, and replay it where nothing runs live (`offline`).
+        `attachments`: pictures, as `images.image_block` takes them. `history`: events of earlier
+        runs of the conversation, oldest first. They are trusted: check foreign records first.
+        `notes`: remarks on the conversation for the log. `resume`: where a replay drifted; the run
+        continues from there. `context`: what to show the model of the notebook (`auto`, `vars`,
+        `cells`, `none`; None: the notebook's default). `view`: how a notebook cell that awaits the
+        run shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: let a notebook
+        record the run, and replay it where nothing runs live (`offline`).
 
-        Awaiting the stream returns the run. It raises RunFailed for a run that ended in an error,
-        unless `check` is False. Raises UsageError on an empty prompt.
+        Awaiting the stream returns the run; unless `check` is False, it raises RunFailed for a run
+        that ended in an error. The call raises UsageError on an empty prompt without attachments,
+        on an attachment that cannot be sent, and as `Basis.of` does.
         """
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:
@@ -123,7 +125,7 @@ class PromptAgent(Configuration):
     ) -> Stream:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
-        `check`: as in a call of the agent. `wish`: how strictly a test compares (None: as any
+        `check`: as in a call of the agent. `wish`: how strictly a test compares (None: as in any
         replay). Raises UsageError for a faulty policy file.
         """
         log = EventLog(tape.run)

@@ -1,6 +1,6 @@
 """Pictures of prompts and displays of results, in the forms that are hashed, recorded and sent.
 
-Why one file: pictures of both need the same checks and the same redaction.
+Why one file: pictures of prompts and of results need the same checks and the same redaction.
 
 Rules
 - The data behind a figure (`record.figure_data`) contains text: it is kept only if the caller
@@ -30,7 +30,7 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
 
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
-    """Yield the pictures and displays among `attachments` in the form that is recorded."""
+    """Yield the pictures and displays among `attachments` as recorded; skip other values."""
     from ..wire import Shown
 
     for attachment in attachments:

@@ -14,9 +14,9 @@ _MAX_DEPTH = 200  # levels of nesting
 
 
 def clean_value(value: Any) -> Any:
-    """Return a JSON value with lone surrogates in its texts replaced by U+FFFD.
+    """Return a JSON value with lone surrogates in its texts and keys replaced by U+FFFD.
 
-    Lists and objects nested deeper than 200 levels are replaced by a text.
+    Lists and objects nested deeper than `_MAX_DEPTH` are replaced by a text. Tuples become lists.
     """
     return _clean_nested(value, _MAX_DEPTH)
 

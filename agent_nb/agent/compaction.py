@@ -1,11 +1,13 @@
 """Shorten a conversation that exceeds the model's context, which its server would refuse.
 
-Two strategies: `window` leaves out the oldest runs and says so; `summary` first has the model
-summarise them for the system message. Within one run, the oldest tool results are cut first.
+Earlier runs have two strategies: `window` leaves out the oldest runs and says so; `summary` also
+has the model summarise them for the system message. Of the current run, the oldest long tool
+results are cut.
 
-Why the oldest: a prompt is mostly about what came just before it.
+Why the oldest: a prompt is mostly about the turns shortly before it.
 
-Rule: a mark shows the model where something was left out or cut; the log keeps everything.
+Rule: a mark shows the model where a conversation was cut; the log keeps everything. The transcript
+from which a summary is made is cut without marks.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from .parse import read_turn, with_thought_tags
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 ASSISTANT = "Assistant: "
-SHORTENED = 400  # characters that are left of a shortened result
-LONGEST = 24_000  # characters of a transcript, and of a summary that is read
+SHORTENED = 400  # characters that a shortened result keeps
+LONGEST = 24_000  # characters of a transcript; also of a summary, after which reading stops
 
 
 def transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> str:
-    """Return runs as lines of dialogue, cut to their last `max_chars` characters (at least 1)."""
+    """Return runs as lines of dialogue: their last `max_chars` characters, which must be over 0."""
     lines: list[str] = []
     for run in runs:
         texts = Texts()
@@ -67,7 +69,7 @@ def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -
 async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Part]]:
     """Return the model's summary, and the parts about its usage; see `request_summary`.
 
-    Reads at most `LONGEST` characters. Raises ModelError.
+    Stops reading after `LONGEST` characters of text and thoughts. Raises ModelError.
     """
     texts: list[str] = []
     usage: list[Part] = []
@@ -86,7 +88,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
 def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
     """Return `run` with its oldest long tool results cut until it fits into `budget` tokens.
 
-    A budget of 0 is unlimited. The newest result is never cut.
+    A budget of 0 is unlimited. The newest result is never cut, so the run may still be too long.
     """
     shorter = list(run)
     results = [i for i, e in enumerate(shorter) if isinstance(e, events.Result)]

@@ -4,7 +4,8 @@ Why protocols: agents stand below the view and the notebook and import neither. 
 implements `Presenter`.
 
 Rules
-- Nothing of a notebook is imported unless IPython is loaded; a script has none.
+- Nothing of a notebook is imported unless IPython is loaded, which a script does not do, or the
+  caller demands to show a run (`show_run`, `follow_run`).
 - A run inside another run has no screen: it appears in the cards of the outer run.
 - The tools of a run that a cell begins work in its kernel. Runs that begin elsewhere (a script,
   another thread, a row of a map) have a namespace of their own.
@@ -52,9 +53,9 @@ class Recorder(Protocol):
 
 
 class Screen(Protocol):
-    """The cell that awaits a run: shows it, and says whether the user stopped the cell.
+    """The cell that awaits a run: shows the run, and says whether the user stopped the cell.
 
-    `shown`: whether there are cards.
+    `shown`: whether the cell shows the run in cards.
     """
 
     shown: bool
@@ -75,7 +76,7 @@ class Screen(Protocol):
 
 
 class CellHost(Host, Protocol):
-    """Runs the tools of a run that a cell has begun on the kernel's main thread."""
+    """Runs, on the kernel's main thread, the tools of a run that a cell has begun."""
 
     def close(self) -> None:
         """Refuse further jobs: the run has ended."""
@@ -88,10 +89,13 @@ class Presenter(Protocol):
     """What a notebook implements (`notebook.presenter`)."""
 
     def screen(self, stream: ShownStream, view: str | None) -> Screen | None:
-        """Return the screen of the running cell, which awaits a run of an agent; None: no cards."""
+        """Return the screen of the running cell, which awaits an agent's run; None without a cell.
+
+        `view`: as in `find_screen`; with None the screen has no cards.
+        """
 
     def begun(self, stream: ShownStream) -> Recorder | None:
-        """Return the recorder of a run that is about to begin."""
+        """Return the recorder of a run that is about to begin, None outside IPython."""
 
     def host(self, screen: Screen | None) -> CellHost | None:
         """Return the host of a run that the running cell begins, None if none runs here.
@@ -100,7 +104,10 @@ class Presenter(Protocol):
         """
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
-        """Return the screen of the running cell, which awaits a run of another system."""
+        """Return the screen of the running cell, which awaits a run of another system, or None.
+
+        `insist`: show cards even in a terminal.
+        """
 
     def show(self, run: ShownRun, view: str) -> None:
         """Show a run."""
@@ -163,7 +170,7 @@ def announce_run(stream: ShownStream) -> Recorder | None:
 def follow_run(source: Any, show: bool | None) -> Screen | None:
     """Return the screen of the cell that awaits a run of another system, or None.
 
-    `show`: True insists on cards, None shows them where possible.
+    `show`: True insists on cards, None shows them where possible, False returns None.
     """
     if show is False or (show is None and "IPython" not in sys.modules):
         return None

@@ -55,9 +55,9 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> int:
-        """The number of the run's own requests to the model so far: each is a node `llm`.
+        """The number of the run's requests to its model so far, without those of sub-agents.
 
-        A node with a parent is a request of a sub-agent.
+        Each request is a node `llm`; a sub-agent's node has a parent.
         """
         return sum(
             e.phase == "enter"
@@ -68,8 +68,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
         """Return the events as the start of run `run`, moved in time so that the last is at `now`.
 
-        `now`: epoch seconds. `beside`: the event with the context of that run, in place of the
-        recorded one; None removes that.
+        `now`: epoch seconds. `beside`: the event with the context of run `run`, which replaces the
+        recorded one; None removes the recorded one.
         """
         events = replace_context(self.events, beside)
         shift = round((now - events[-1].ts) * 1000) if events else 0

@@ -36,7 +36,7 @@ def image_block(source: Any) -> ImageBlock:
 
 
 def _read_bytes(source: Any) -> bytes:
-    """Return the bytes of an image file. Raises UsageError."""
+    """Return the image file that `source` names, contains or draws. Raises UsageError."""
     if isinstance(source, ImageBlock):
         return base64.b64decode(source.data)
     if isinstance(source, bytes | bytearray | memoryview):

@@ -1,7 +1,7 @@
 """The presenter: the module that shows and records runs in a notebook (`agent.display.Presenter`).
 
-Why: agents stand below the notebook and never import it. The face (`agent_nb/__init__.py`), which
-stands above both, names the module; it is imported when the first run is shown.
+Why: agents stand below the notebook and never import it. `agent_nb/__init__.py`, which stands above
+agents and notebook, names the module; it is imported when a run first needs it.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ def name_presenter(module: str) -> None:
 
 
 def load_presenter() -> Any:
-    """Import the presenter and return it."""
+    """Import the presenter that `name_presenter` named, and return it."""
     return importlib.import_module(_MODULE_NAME[0])

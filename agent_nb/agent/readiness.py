@@ -1,4 +1,4 @@
-"""What must be ready before the model answers: permission, its name at the server, its weights.
+"""What must be ready before a model answers: permission to ask it, its name, its weights.
 
 Why apart from the loop: only some models have the method `named` or the property `loading`, which
 the protocol `Model` lacks.
@@ -66,5 +66,5 @@ def log_loading(model: Model, log: EventLog) -> Iterator[None]:
 
 
 def log_status(log: EventLog, text: str) -> None:
-    """Show in words what the run waits for ("": nothing); such a delta is not recorded."""
+    """Log `text`, which says what the run waits for ("": nothing), as a delta: not recorded."""
     log.append(events.Delta(of="status", text=text))

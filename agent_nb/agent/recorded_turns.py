@@ -1,6 +1,6 @@
 """A recorded run ready for replay, and which of its calls may run again.
 
-Why separate from `replay`: this file decides which recorded code to trust, that one plays it.
+Why separate from `replay`: this file decides which recorded calls may run, `replay` runs them.
 
 Rules
 - Calls that touch the kernel run again: their tool declares it, or is an undeclared function that
@@ -120,7 +120,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def choose_tools(self, toolset: Toolset) -> Toolset:
         """Return the tools for a replay; `toolset` has those that a live run would use.
 
-        If the prompt chose no tools, neither now nor when it was recorded, the record's are used.
+        If the prompt chose no tools, neither now nor at the recording, the record's tools are used.
         """
         inputs = self.setting("inputs")
         if toolset.by_prompt or not isinstance(inputs, Mapping) or inputs.get("tools"):
@@ -146,7 +146,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shares_variables(cls, tool: Tool, *, hosted: bool = True) -> bool:
         """Return whether a tool uses the user's variables, or a sub-agent has such a tool.
 
-        `hosted`: the tool `python` works in the user's namespace, not in a separate one.
+        `hosted`: the tools of the run work in the user's namespace, not in a separate one.
         """
         if tool.agent is not None:
             return any(cls.shares_variables(each, hosted=hosted) for each in tool.agent.tools)
@@ -155,7 +155,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tool.effect == "reads" or bool(find_used_variables(tool.invoke))
 
     def reruns(self, tool: Tool) -> bool:
-        """Return whether a replay of this record, by its rules, must call the tool again."""
+        """Return whether a replay must call the tool again, by the rules of this record's time."""
         return self.must_rerun(tool, earlier=follows_earlier_rules(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
@@ -191,7 +191,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def all_calls_to_rerun(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in the rows of a map too.
 
-        Raises UsageError if the record holds too many.
+        Raises UsageError if the record holds too many inner records.
         """
         if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []

@@ -7,8 +7,9 @@ Rules
   record without its place (time zone and folders) is compared as in any replay (`normalize`).
 - A duration may differ where the code of the call measures time (`clock_reads`), and in lines that
   libraries print; with `exact` it may not.
-- A changed tool is a warning if its result came from the record, since the new result is unknown.
-  All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
+- A changed tool is a warning. A change of its code counts only if one of its results came
+  from the record: where all its calls ran again, their results were compared.
+- All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
 - A missing file is not compared, but reported (`Checked.unseen`).
 """
 
@@ -48,12 +49,12 @@ CODE = ("code", "source")
 TOOL_PARTS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
 # in `Checked.masked`: the rule by which a record without its place is compared
 WITHOUT_PLACE = "recorded without its place"
-# from the most that is compared to the least
+# from the value that compares most to the one that compares least
 LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
 
 def combine_compare(tool: Compare, cell: Compare) -> Compare:
-    """Return how results are compared if tool and cell differ: by what compares fewer parts.
+    """Return how results are compared: as the one of `tool` and `cell` that compares fewer parts.
 
     "exact" and "full" compare the same parts; together they give "exact".
     """
@@ -62,7 +63,7 @@ def combine_compare(tool: Compare, cell: Compare) -> Compare:
 
 
 def compares_pictures(compare: Compare) -> bool:
-    """Return whether pictures are compared."""
+    """Return whether `compare` covers pictures and displays, besides text."""
     return LEAST_LAST.index(compare) <= LEAST_LAST.index("full")
 
 
@@ -83,8 +84,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a check.
 
-    `masked`: differences that did not count, as (rule, recorded, now). `unseen`: what could not be
-    checked, in words. `ran`: how many calls ran again.
+    `masked`: differences that did not count, as (rule, recorded, now). `unseen`: the things that
+    could not be checked, in words. `ran`: how many calls ran again.
     """
 
     changes: tuple[Change, ...] = ()
@@ -96,7 +97,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayCheck:
     """Checks the replay of one recorded run.
 
-    Make it before the replay begins: it notes the time, and reads the code of all tools.
+    Make it before the replay begins: it notes the time, and reads the code of all tools. `tools`,
+    `policy`, `folder`: the run's, as they are now.
     """
 
     def __init__(
@@ -125,7 +127,8 @@ class ReplayCheck:
     ) -> str | None:
         """Return in words how a result differs ("": in its text), None if it does not.
 
-        `content` and `outcome` are new. One of the contents in `recorded` must equal `content`.
+        `result`: the recorded result. `recorded`: the forms of its content, of which one must equal
+        `content`. `content`, `outcome`: of the call that ran again.
         """
         compare = combine_compare(tool.compare, self._strictness.compare)
         if compare == "none":
@@ -155,7 +158,10 @@ class ReplayCheck:
     def _same_content(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
     ) -> bool:
-        """Return whether two contents of a result are the same; collect what was masked."""
+        """Return whether two contents of a result are the same; collect masked differences.
+
+        `measures`: the durations that may differ (None: those that the call's code measures).
+        """
         sides = self._find_sides()
         if sides is None:
             same = normalize_value(recorded) == normalize_value(content)
@@ -179,7 +185,7 @@ class ReplayCheck:
         )
 
     def _read_measures(self, tool: Tool, result: Result) -> Measures:
-        """Return what the code of a call measures."""
+        """Return which durations the code of a call measures."""
         from .masking.clock_reads import read_code_measures, read_function_measures
 
         if not is_built_in(tool):

@@ -4,8 +4,9 @@ Why apart from the loop: what is sent depends on the model's context, on picture
 the answer; the loop only sends it.
 
 Rules
-- Every request is built anew; only the dialect and a summary are kept between turns.
-- Earlier runs that do not fit (`history.Window`) are logged before the request that lacks them.
+- Every request is built anew. Between turns `Prompt` keeps only a summary, and the changes that
+  refusals of the server made: to dialect, tools, pictures, schema and size of the context.
+- If earlier runs do not fit (`history.Window`), the log says so before the request without them.
 - Every request, one for a summary included, passes `outgoing`, which removes keys. Instructions and
   grammar are built from tools without keys.
 """
@@ -114,7 +115,7 @@ class Prompt:
         return verdict.fault if verdict.final else f"{verdict.fault}\n{self.output_way.correction}"
 
     def shrink(self, max_tokens: int) -> bool:
-        """Reduce the context after a refusal as too long; return whether the next request shrinks.
+        """Use less context after a refusal as too long; return whether the next request shrinks.
 
         `max_tokens`: what the model accepts (0: unknown). Our token counts are estimates, so the
         context shrinks by at least a quarter, or by half if `max_tokens` is unknown.
@@ -130,7 +131,7 @@ class Prompt:
     async def note_left_out(self, bill: Bill) -> list[Event]:
         """Return events about the earlier runs that do not fit.
 
-        With memory "summary" they are summarised for the next requests: `bill` counts that request.
+        With memory "summary", the model first summarises them; `bill` counts its request.
         """
         window = self._choose_window()
         if not window.left_out:
@@ -185,6 +186,7 @@ class Prompt:
         return max(self._context_size - RESERVE - estimate_tokens(opening), 1)
 
     def _choose_grammar(self) -> str:
+        """Return the grammar that the next turn must follow, "" for none."""
         small, answered = self._plan.model.shots, bool(self._log.of("result"))
         output = self.output_ways.output
         if output is None:

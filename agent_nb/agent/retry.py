@@ -8,7 +8,7 @@ Rules
   of the answer by a final tool, a history that is too long by a shorter one.
 - A refusal shared with other requests (`ModelError.shared`) is not counted as an attempt.
 - A server that repeats the same error is given up (`Failures`).
-- If another model can take over, only a rate limit is waited out: after other faults the first
+- If another model can take over, only a rate limit is waited out: after other faults the current
   model gets `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds.
 - A wrong key or request is for the user to correct: no other model takes over.
 """
@@ -29,9 +29,9 @@ ADVICE = 'If you name a second model, it goes on in such a case: -m a,b or Agent
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Repeat the request after `wait` seconds; `counted`: the failed one was an attempt.
+    """A decision to repeat a request after `wait` seconds.
 
-    `code`, `message` and `raw` go into the error event.
+    `counted`: the failed request was an attempt. `code`, `message`, `raw`: of the error event.
     """
 
     wait: float

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Run(Unpicklable):
     """One run of an agent: prompt, answer, status, usage and every event.
 
-    `cell` (its id) and `notebook` (its path): where it was recorded. `seen` returns whether the
-    running cell shows the run already; the run then displays itself as one line. `output`: the type
-    of the answer, if known.
+    `cell`, `notebook`: the id of the cell and the path of the notebook that hold its record, "" if
+    unknown. `seen` returns whether the running cell shows the run already; the run then displays
+    itself as one line. `output`: the type of the answer, if known.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."
@@ -67,7 +67,7 @@ class Run(Unpicklable):
 
     @property
     def answer(self) -> str:
-        """The text of the last turn that answered; "" if none did (see `events.text`)."""
+        """The answer: the text of the last turn that answered, "" for none (see `events.text`)."""
         return answer_text(self.log)
 
     @property
@@ -107,13 +107,13 @@ class Run(Unpicklable):
 
     @property
     def error(self) -> str:
-        """The message of the last error if the run ended badly, else ""."""
+        """The message of the last error if the run's status is `error`, else ""."""
         errors = [e.message for e in self.log if isinstance(e, Error)]
         return errors[-1] if errors and self.status == "error" else ""
 
     @property
     def reason(self) -> str:
-        """Why the run did not end `ok`: the error, or what stopped it; "" if unknown."""
+        """Why the run did not end `ok`: the error, or what stopped it; "" if it did, or unknown."""
         stops = [e.detail or e.reason for e in self.log if isinstance(e, Interrupt) and not e.span]
         return self.error or (stops[-1] if stops and self.status != "ok" else "")
 

@@ -1,9 +1,9 @@
 """The plan of a run: everything the loop needs, assembled by an agent (`assembly`) or a test.
 
-Why one value: the loop never asks the agent, so a test can run it alone, and other tools or another
-model arrive as a new plan.
+Why one value: the loop never asks the agent, so a test can run the loop alone, and a change of
+tools or model is a new plan.
 
-Rule: only the runner and the redaction have state that changes during the run.
+Rule: a plan never changes. Of its parts, only the runner, the redaction and the models have state.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: Sequence[str] = ()  # remarks on the policy
     context: Context = Context()  # what is sent beside the prompt
     output: OutputType | None = None  # the type of the answer
-    # starts the MCP servers of the tools, if any; its argument receives texts about the progress
+    # starts the MCP servers of the tools and returns the plan with their tools; its argument
+    # receives texts about the progress (None: the tools need no server)
     add_late_tools: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
-    # take over if a model is unreachable or overloaded, in order
+    # the models that take over, in order, if a model is unreachable or overloaded
     fallback_models: Sequence[tuple[Model, Dialect]] = ()
     tariffs: Mapping[str, Tariff] = {}  # by name of the model
     is_fallback: bool = False  # `model` has taken over

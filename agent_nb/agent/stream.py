@@ -5,7 +5,7 @@ Why separate from the agent: an agent holds no run state; a stream is one run in
 Rules
 - A run executes once, however many readers iterate its stream. A late reader receives the stored
   events first, then the live ones.
-- Read or not, stopped or not, the log of a run ends with `end`.
+- The log of every run that started ends with `end`, even if nobody reads it or the run is stopped.
 - `cancel` stops the run from its event loop, `stop` from any thread. Neither waits for the end.
 - If the user stops a cell that awaits a run, or stops its run from elsewhere (another cell, a
   server), the cell ends with AgentStopped. After `stop` and `cancel`, awaiting returns the run.
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .replay_check import ReplayStrictness
 
 
-#: (recorded turns, how strictly a test compares them or None) -> a function that makes, with a
-#: cancel scope, the driver that replays the turns.
+#: Takes recorded turns and how strictly a test compares them (None: as in any replay). Returns a
+#: function that takes a cancel scope and returns the driver that replays the turns.
 PlayerFactory = Callable[
     ["RecordedTurns", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
 ]
@@ -72,7 +72,7 @@ class RunRequest(msgspec.Struct, frozen=True):
 
 
 class Driver(Protocol):
-    """What carries out a run: a loop, a player, a map."""
+    """An object that carries out a run: a loop, a player, a map."""
 
     async def run(self) -> None:
         """Write the log to its end."""
@@ -102,10 +102,10 @@ class Stream(InProgress):
     """One run: iterate it for events (deltas included), await it for the `Run`.
 
     `make_driver` is called when the run starts, with its cancel scope. `questions`: those that
-    followers of the run may answer (`registry`). `view`: how a cell that awaits it shows it.
+    followers of the run may answer (`registry`). `view`: how a cell that awaits the run shows it.
     `check`: awaiting a failed run raises RunFailed. `request`: what a notebook needs to record the
-    run (None: it does not). `output`: the type of the answer. `is_replay`: the stream plays a
-    recorded run.
+    run (None: no notebook records it). `output`: the type of the answer. `is_replay`: the stream
+    plays a recorded run.
     """
 
     is_map = False  # one run, not a map
@@ -179,7 +179,7 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    # its parameters keep their names, since callers outside may use them
+    # the parameters keep their names, since code outside this package may use them
     def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
         """Replay a recorded run, `tape`, instead of this one, which has not begun.
 
@@ -205,7 +205,7 @@ class Stream(InProgress):
             self._driver.cancel(self._stop_cause)
         try:
             await self._driver.run()
-        finally:  # even if its event loop was shut down
+        finally:  # even if the event loop shuts down
             for event in list_missing_events(self.log):
                 self.log.append(event)
             if self._host is not None:

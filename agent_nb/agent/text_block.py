@@ -2,7 +2,7 @@
 
 Why apart from `turn`: that file decides which block is open, this one what the block contains.
 
-Rule: white space at its start is held back until text follows.
+Rule: white space at the start of a block is held back until other text follows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TextBlock:
         return not (self._text.tell() or has_values)
 
     def add(self, text: str) -> str:
-        """Add text and return what may be shown now."""
+        """Add text and return the text to show now, "" while only white space has come."""
         if not self._text.tell():
             text = self.held + text
             if not text or text.isspace():

@@ -4,7 +4,7 @@ Why: providers refuse a conversation in which a call lacks its result.
 
 Rules
 - Whatever happens, every call of a turn has exactly one result afterwards.
-- What sub-agents use counts toward the limits of the whole run.
+- The usage of sub-agents counts toward the limits of the whole run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAILED = ("error", "timeout")  # statuses of results that count as failures
 
 
 class TurnCalls:
-    """Runs or ends the calls of each turn of one run.
+    """Executes, refuses or abandons the calls of each turn of one run.
 
     `stop` stops the run, `find_stop_cause` returns why it was stopped.
     """
@@ -48,7 +48,7 @@ class TurnCalls:
         self._find_stop_cause = find_stop_cause
 
     async def execute(self, turn: Turn) -> None:
-        """Run the batch of a turn. Raises Cancelled if it exceeds the limit of tool calls."""
+        """Run the calls of a turn; if they exceed the limit, run none and raise Cancelled."""
         batch = Batch(
             self._log,
             turn.calls,
@@ -104,7 +104,7 @@ class TurnCalls:
             self._meter.count_outcome(outcome.status not in FAILED)
 
     def _count_subagent(self, step: events.Counts) -> None:
-        """Count what a sub-agent used."""
+        """Add a sub-agent's usage to that of the run; stop the run if that reaches a limit."""
         self._meter.add(msgspec.structs.replace(step, ttft=None))
         if reason := self._meter.reached_limit():
             self._stop(Cancelled("limit", reason))

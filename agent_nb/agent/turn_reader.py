@@ -30,9 +30,9 @@ Streamed = parts.Text | parts.Thought | parts.CallDelta  # parts that come in pi
 
 
 class Pipeline:
-    """Reads one model turn.
+    """Turns the parts of one model turn into events.
 
-    `check` checks its answer, if answers have a type. `received`: a part has come, so that the
+    `check` checks its answer (None: answers have no type). `received`: a part has come, so the
     request may not be repeated. `size`: characters of text, reasoning and arguments so far.
     """
 
@@ -64,7 +64,7 @@ class Pipeline:
         return self._parser.stopped or self._full
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
-        """Return the events that a batch of parts completes."""
+        """Return the events that a batch of parts yields, deltas included."""
         out: list[parts.Part] = []
         self.received = self.received or bool(batch)
         for part in batch:
@@ -105,6 +105,7 @@ class Pipeline:
         return self.turn.feed(out if final is None else final.feed(out))
 
     def _pass_streamed(self, part: Streamed, out: list[parts.Part]) -> None:
+        """Pass on a part that comes in pieces; cut the turn off at `LARGEST` characters."""
         self.size += len(part.text)
         self._hide_secrets(part, out)
         if self.size > LARGEST:
@@ -167,7 +168,7 @@ class AnswerReader:
         self._pipeline = Pipeline(load_plugin("dialects", "native"), self.turn, redaction)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events that `data` completes, deltas included."""
+        """Return the events that `data`, bytes of the response, yields, deltas included."""
         return self._pipeline.feed(self._decoder.feed(data))
 
     def close(self) -> list[Event]:

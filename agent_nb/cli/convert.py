@@ -1,8 +1,7 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert`).
 
-Why the rule: opening the output would empty the input before it is read.
-
-Rule: input and output are never the same file, not even under two names (a link, another path).
+Rule: input and output are never the same file, not even under two names (a link, another path):
+opening the output would empty the input before it is read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ def convert_run(arguments: Arguments) -> int:
     from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
-    # writing would empty the file before it is read
     if (
         target != "-"
         and Path(target).exists()

@@ -1,6 +1,6 @@
-"""The commands for git: `git-setup`, and the two drivers that it installs, which only git calls.
+"""The commands for git: `git-setup`, and the drivers for diff and merge that git then calls.
 
-Why drivers: git's own diffs and merges of a notebook's JSON are unreadable, or break its records.
+Why drivers: git's own diffs of a notebook's JSON are unreadable, and its merges break records.
 """
 
 from __future__ import annotations

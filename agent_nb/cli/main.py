@@ -1,8 +1,8 @@
 """The command line: `jupyter agent-nb COMMAND …` (also `python -m agent_nb`).
 
 Rules
-- Exit codes: 0 ok, 1 something failed while it ran, 2 the command was wrong.
-- Results go to stdout (`--json`: one JSON value), progress and errors to stderr.
+- Exit codes: 0 ok, 1 something failed while it ran (`diff`: runs differ), 2 the command was wrong.
+- Results go to stdout (`--json`: as JSON), progress and errors to stderr.
 - The docstring of a command is its help.
 - Commands import slow modules inside their functions, so that each loads only its own.
 """
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout stopped early, as `head` does
         leave_quietly()
         return OK
-    except KeyboardInterrupt as stop:  # it has a text if a signal ended notebooks that ran
+    except KeyboardInterrupt as stop:  # its text, if any, names the signal that stopped notebooks
         print_complaint(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
         return FAILED
 

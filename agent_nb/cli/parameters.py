@@ -21,7 +21,7 @@ from ..record import metadata_of
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of NAME=VALUE texts by name. Raises UsageError for a text of another form.
 
-    A value is read as YAML; one that is not YAML is a text.
+    A value is read as YAML; a value that is not valid YAML is kept as text.
     """
     import yaml
 
@@ -47,7 +47,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
 def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     """Insert a cell that sets `values` after the cell tagged `parameters`, or as the first cell.
 
-    It replaces the cell that an earlier execution inserted.
+    The new cell replaces one that an earlier execution inserted. Without values, do nothing.
     """
     if not values:
         return

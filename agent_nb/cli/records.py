@@ -1,7 +1,8 @@
 """The commands `pack` and `strip`: move the records of notebook files, or remove them.
 
-Why `strip`: a project may want notebooks in git without records. Rule: an unchanged file is not
-written.
+Why `strip`: a project may want notebooks in git without records.
+
+Rule: an unchanged file is not written.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def test_options(sub: argparse.ArgumentParser) -> None:
 def is_in_part(path: Path, part: tuple[int, int]) -> bool:
     """Return whether a notebook belongs to the part (number from 1, number of parts).
 
-    This depends only on the notebook's path: it stays in its part when others come and go.
+    The part depends only on the notebook's path: other notebooks may come and go.
     """
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
@@ -228,7 +228,7 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
-    """Return (notebook, output file) for each notebook. Raises UsageError."""
+    """Return (notebook, output file) for each notebook. Raises UsageError for a missing path."""
     paths = existing_files(arguments.notebooks)
     if arguments.inplace:
         return [(p, p) for p in paths]
@@ -245,7 +245,7 @@ def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
 
 
 def _make_relay_factory(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
-    """Return a function that makes the relay of a notebook; `nullcontext` without --stream.
+    """Return a function that makes the relay of a notebook's events (`nullcontext`: no --stream).
 
     Raises UsageError for options that exclude each other.
     """

@@ -2,9 +2,9 @@
 
     ok, replayed · openai/gpt-5 · 2 turns · 1 call · 812 → 96 tokens · $0.002 · 3.1 s
 
-Why from the metadata: the command knows of a run only what its output holds.
+Why from the metadata: the output of a run is all that the command gets from the kernel.
 
-Rule: a kernel wrote the numbers, so any of them may be missing or of a wrong type.
+Rule: code of the notebook can write any output, so each number may be missing or of a wrong type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..view import format_money
 def summary_line(numbers: dict[str, Any]) -> str:
     """Return the line: status, model, work, tokens, cost, seconds and error, as far as known."""
     tokens = numbers.get("tokens")
-    # the numbers come from an output, where code of the cell can write anything
     if not isinstance(tokens, list) or len(tokens) != 2:
         tokens = [0, 0]
     cost = numbers.get("cost")

@@ -1,10 +1,10 @@
 """The command `serve`: offers an agent and recorded runs over HTTP.
 
-Why so many options: outside a notebook, no code has made the agent or the runs.
+Why so many options: no code of a notebook makes the agent or the runs here.
 
 Rules
 - The command prints where the token is, never the token.
-- With --notebook or --store, but without --model, the server only shows runs.
+- With --notebook or --store (or AGENT_NB_HUB), but without --model, the server only shows runs.
 - With --keep FOLDER the runs of the agent are published again after a restart.
 - SIGINT and SIGTERM end first the runs, then the streams, then the server.
 """
@@ -121,9 +121,9 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _find_token(arguments: Arguments) -> tuple[str | None, str]:
-    """Return the token (None: the server makes one), and its place in words.
+    """Return the token (None: the server makes one), and its place in words ("": not known yet).
 
-    Raises UsageError.
+    Raises UsageError if the token file can be neither read nor made.
     """
     from ..external import read_token
 
@@ -137,7 +137,7 @@ def _find_token(arguments: Arguments) -> tuple[str | None, str]:
 
 
 def _make_agents(arguments: Arguments, hub: Any) -> Any:
-    """Return the handler of `POST /runs`, None without an agent; publish the runs of --keep.
+    """Publish the runs of --keep; return the handler of `POST /runs`, None without an agent.
 
     Raises UsageError for a model, tools or policy with which the first run would fail.
     """
@@ -165,14 +165,14 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    Basis.of(agent, agent.redaction())  # raises an error now that the first run would raise
+    Basis.of(agent, agent.redaction())  # raises now, not in the first run
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 
 def _publish(arguments: Arguments, hub: Any) -> None:
     """Publish the recorded runs of the named notebooks, each once.
 
-    Raises UsageError if no run is recorded.
+    Raises UsageError if the hub has no run afterwards.
     """
     if not arguments.notebook:
         return

@@ -3,8 +3,9 @@
 Why: commands must agree on which files they take, and on what their exit codes mean.
 
 Rules
-- Files are checked before a command begins; a problem with them is a UsageError.
-- The docstring of a command is its help text; a command returns its exit code.
+- A command looks up all of its notebooks before it works on the first; a missing one is a
+  UsageError.
+- A command returns its exit code.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2  # exit codes (see `main`)
-SEVERAL = "files, folders or globs"  # the help of names that `list_notebooks` takes
-TICK = 0.2  # seconds of one wait, after which Python can handle a signal
+SEVERAL = "files, folders or globs"  # the help of an argument that `list_notebooks` reads
+TICK = 0.2  # seconds of one wait for the work, after which Python can handle a signal
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -39,7 +40,7 @@ def existing_files(names: Sequence[str]) -> list[Path]:
 def list_notebooks(names: Sequence[str]) -> list[Path]:
     """Return the notebooks that `names` (files, folders, globs) stand for, each once.
 
-    Raises UsageError if one does not exist.
+    Raises UsageError if a file does not exist, or a folder or glob holds no notebook.
     """
     from ..record import find_notebooks
 
@@ -58,7 +59,9 @@ def in_parallel(
 ) -> list[Any]:
     """Return the results of `work` for each (name, item), `jobs` at a time; show the progress.
 
-    Raises Stopped when a signal ends the process, after the kernels have ended.
+    `work` gets the item, and a function to call when a cell begins (`Progress.cell`). If it raises,
+    cancel the work that has not begun, and raise the same. Raises Stopped when a signal ends the
+    process, after the kernels have ended.
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
@@ -95,7 +98,7 @@ def output_path(name: str | None) -> Path | None:
 def add_flag(options: Any, names: str, text: str) -> None:
     """Add an option without a value to a parser, or to a group of its options.
 
-    `names`: one or two, with a space between them. `text`: the help.
+    `names`: the option's names, with spaces between them (`-o --output`). `text`: the help.
     """
     options.add_argument(*names.split(), action="store_true", help=text)
 
@@ -140,7 +143,7 @@ def folder_option(sub: argparse.ArgumentParser) -> None:
 def file_options(
     sub: argparse.ArgumentParser, text: str = "notebook files", nargs: str = "+"
 ) -> None:
-    """Add the notebooks of a command; `text`: what their names may be."""
+    """Add the argument `notebooks`; `text`: its help, `nargs`: how many (as in argparse)."""
     sub.add_argument("notebooks", nargs=nargs, metavar="NOTEBOOK", help=text)
 
 

@@ -1,6 +1,6 @@
 """The commands for signatures: `sign` signs records; `trust` lists, adds and removes signers.
 
-Why a yes: a signature lets calls run again, on every machine that trusts the signer.
+Why `sign` asks: a signature lets calls run again, on every machine that trusts the signer.
 
 Rule: `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
 """
@@ -126,7 +126,10 @@ def _remove(arguments: Arguments) -> str:
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:
-    """Return the private key in a file. Raises UsageError, and MissingExtra."""
+    """Return the private key in a file; `terminal`: the user can be asked for its passphrase.
+
+    Raises UsageError if the key cannot be read or used, MissingExtra if a library is missing.
+    """
     from ..record import PrivateKey
 
     def passphrase() -> str:
@@ -148,7 +151,7 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 
 def _confirm_signing(runs: int, calls: int, clipped: int) -> bool:
-    """Ask whether to sign, and return the answer. `clipped`: arguments not shown in full."""
+    """Ask whether to sign; return the answer. `clipped`: how many arguments were cut when shown."""
     from ..notebook import ask_yes_no
 
     arguments = "arguments are" if clipped > 1 else "argument is"

@@ -1,6 +1,6 @@
 """Formats runs as a table, for the command `events`: text, CSV, JSON, Parquet or a spreadsheet.
 
-Why: questions about many runs are answered with the tools that people have for tables.
+Why: people answer questions about many runs with their tools for tables.
 
 Rule: only the text table is shortened, to fit a terminal; the other formats keep every value.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WIDEST = 60  # characters of a cell in a text table; a longer text is cut
 
 
-# form that is bytes -> its name in messages, the library that it needs, the function that writes it
+# binary form -> its name in messages, the library that it needs, the function that writes it
 _FILES: dict[str, tuple[str, str, Callable[[EventFrame, Path], Any]]] = {
     "parquet": ("Parquet", "pyarrow", lambda table, path: table.to_parquet(path)),
     "xlsx": ("A spreadsheet", "openpyxl", lambda table, path: table.to_excel(path, index=False)),
@@ -35,8 +35,7 @@ _FILES: dict[str, tuple[str, str, Callable[[EventFrame, Path], Any]]] = {
 def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
     """Return the runs as a frame; `columns`: a preset's name, or names of columns with commas.
 
-    With "" the frame has the columns of events (`EVENTS`).
-    Raises UsageError for unknown names.
+    With "" the frame has the columns of events (`EVENTS`). Raises UsageError for unknown names.
     """
     from ..events import PRESETS
 

@@ -1,10 +1,10 @@
-"""Writes all output of the command line, to the terminal and to files.
+"""Writes the output of the command line: to stdout, to stderr, and texts to files.
 
 Why: records, notebooks and file names may come from strangers. A control sequence in them could
 move the cursor and overwrite our verdict; a bidirectional mark could reverse a line.
 
 Rules
-- No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
+- No other file of `cli` prints or touches stdout and stderr (`tests/test_architecture.py`).
 - Hidden characters are escaped, except line ends and tabs; in JSON text as `\\u00XX`, so that the
   JSON keeps its value.
 - Only the git filter writes text unescaped, and only if stdout is not a terminal.
@@ -85,7 +85,7 @@ def pass_on(text: str) -> None:
 
 
 def write_output(text: str, path: Path | None, *, as_json: bool = False) -> None:
-    """Write a text to the file `path`, or to stdout if that is None; no text writes no file.
+    """Write a text to the file `path`, or to stdout if that is None; an empty text writes no file.
 
     Raises UsageError if the file cannot be written.
     """

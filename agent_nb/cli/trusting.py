@@ -1,6 +1,6 @@
 """The commands `trust-folder` and `mcp`: the user allows the keys, policies or servers of a folder.
 
-They run the same code as `%agent trust-folder` and `%agent mcp`, with the options as words.
+They run the same code as the magics `%agent trust-folder` and `%agent mcp`.
 
 Why: on a server or in CI, no notebook is open in which these magics could run.
 """

@@ -6,7 +6,7 @@ line that we would write (see `passthrough`).
 
 Rules
 - A delta is passed on at once. When its block closes, the complete event follows with `chunks`.
-- Text without a start line opens a block with its first delta, and closes the one before.
+- Text without a start line opens a block with its first delta, which closes the text before.
 - Calls, and blocks with a start line, may be open side by side; they stay open until `take`.
 - Only open blocks are kept, so memory does not grow with the stream.
 """
@@ -29,9 +29,9 @@ _EMPTY: Mapping[str, Any] = {}
 class OpenBlock(msgspec.Struct, eq=False):
     """A block in progress.
 
-    `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream.
-    `where`: the fields `path` and `span` of its events. `frame`: the notes of the lines that opened
-    it.
+    `of`: the kind of its event (`think`, `respond`, `call`, `user`). `key`: its id in the stream;
+    `id`: its id in our events. `where`: the fields `path` and `span` of its events. `name`: the
+    tool of a call. `frame`: the notes of the lines that opened it.
     """
 
     of: str
@@ -45,7 +45,7 @@ class OpenBlock(msgspec.Struct, eq=False):
     lengths: list[tuple[int, int]] = []  # (characters, milliseconds before) of each delta
     note: dict[str, Any] = {}  # the note of the first line
     lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
-    base: dict[str, Any] = {}  # the newest stored note, from which the next ones follow
+    base: dict[str, Any] = {}  # the newest stored note, from which later ones are derived
     first: int = 0  # the line number of `base`
     since: int = 0  # milliseconds since the line of `base`
     ts: float = 0.0  # the newest time, epoch seconds
@@ -72,7 +72,7 @@ class OpenBlock(msgspec.Struct, eq=False):
         self.lengths.append((len(text), gap))
 
     def gap(self, ts: float, start: float) -> int:
-        """Return the milliseconds since the previous delta, or since the `start` of the run."""
+        """Return the milliseconds since the last delta, or the run's `start`; remember `ts`."""
         before = self.ts if self.lengths else start
         self.ts = max(self.ts, ts)
         # lines may have no time (0), or come out of order: neither gives a negative gap
@@ -196,11 +196,11 @@ class Blocks:
         return self._keyed.pop(key, None)
 
     def open(self) -> list[OpenBlock]:
-        """Return the open calls and blocks, in order of appearance."""
+        """Return the open calls and the open blocks with a start line, in order of appearance."""
         return list(self._keyed.values())
 
     def complete(self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any) -> E:
-        """Return the event of a block that has a start line."""
+        """Return the event of a block that has a start line; `note` is added to its note."""
         return self._event(cls, block, {**block.frame, **note}, **fields)
 
     def complete_call(

@@ -7,8 +7,8 @@ Rules
 - An id in the line always decides. A generated id is unique in the stream, and its call is
   `synthetic`.
 - When a new call reuses the id of an ended one, its id gets a number (`c1#2`).
-- A line about a tool that was not called opens an implicit call, once.
-- A late line about an ended call belongs to that call.
+- A line about a tool without an open call opens an implicit call.
+- A late line with the id of an ended call belongs to that call.
 - The matcher keeps all open calls, and the newest `REMEMBERED` ids of ended ones.
 """
 

@@ -1,13 +1,13 @@
 """The events themselves, one JSON object a line (or SSE frame): the format of records and journals.
 
-Our server sends it too. Every kind and field is written, unknown ones and live deltas included.
-Files leave deltas out, because complete events hold them as `chunks`.
+Our server sends this format too. The encoder writes every kind and field, unknown ones and live
+deltas included. Files hold no deltas, because complete events hold them as `chunks`.
 
 Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
 block of lines in one call.
 
-Rule: if any line of a block is not exactly one event, the block is read again line by line; the
-events never depend on the chunking.
+Rule: if any line of a block is not exactly one event, the decoder reads the block again line by
+line. So the events do not depend on the chunking, for lines of up to `LINE_LIMIT` bytes.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class CanonicalDecoder:
         return self._decode_block(last_line) if last_line.strip() else []
 
     def _begin(self, chunk: bytes) -> None:
+        """Choose by the first byte: blocks of lines, or an `Unframer`."""
         if not chunk:
             return
         self._begun = True
@@ -79,6 +80,7 @@ class CanonicalDecoder:
             self._unframer = Unframer(self.losses)
 
     def _hold(self, rest: bytes) -> list[Event]:
+        """Keep a piece of an incomplete line, unless the line is too large; return no events."""
         if rest:
             self._held.append(rest)
             self._size += len(rest)

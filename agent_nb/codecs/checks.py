@@ -1,7 +1,7 @@
 """Checks that writers share: count the values that a format cannot carry in fields that it has.
 
-Why apart from the encoder: that counts whole fields, and only a writer knows that its format has,
-for example, two statuses of a result.
+Why apart from the encoder: the encoder counts whole fields. Only a writer knows, for example, that
+its format distinguishes no more than two statuses of a result.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Why: other systems yield parsed objects, models, SSE events of a client library,
 without their ends. Each would need glue code in every notebook.
 
 Rules
-- A text item that is one JSON object counts as a line, with or without its newline. If it is
-  printed over several lines, it is joined.
-- The first two texts show whether texts are chunks, or SSE lines without their line ends.
+- A text item that is one JSON object counts as a line, with or without its newline. If the object
+  is printed over several lines, they are joined.
+- The first text like an SSE line and the text after it show whether texts are lines or chunks.
 - An item that cannot be read raises UsageError, which names the types that can.
 """
 
@@ -82,7 +82,7 @@ class ItemCoercer:
         return [data] if data else []
 
     def _feed_text(self, data: bytes) -> list[Piece]:
-        """Return a text with its line end; hold a first text that may be a whole SSE line."""
+        """Return a text with its line end; hold the first that may be an SSE line without one."""
         if self._held is not None:
             return self._decide(data)
         if (
@@ -98,10 +98,10 @@ class ItemCoercer:
         return [self._complete_line(data)] if data or self._lacks_line_ends else []
 
     def _decide(self, data: bytes) -> list[Piece]:
-        """Decide between lines and chunks by the first two texts; return them."""
+        """Decide between lines and chunks by the held text and the next one; return both texts."""
         first, self._held = self._held or b"", None
-        # after a whole line comes another field, or the empty text of a blank line; a text that
-        # begins with a line break is the next chunk, which ends the line of the first
+        # after a whole line comes another field, or the empty text of a blank line; a second text
+        # that begins with a line break is a chunk, which ends the line of the first text
         self._lacks_line_ends = (
             _is_whole_line(first)
             and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
@@ -193,7 +193,7 @@ def _draw_frame(text: str, event: Any, number: Any) -> bytes:
 
 
 def _to_object(item: Any) -> Any:
-    """Return a model, dataclass or struct as JSON values; None if it is none of these."""
+    """Return a model, dataclass, struct or named tuple as plain values; None if that fails."""
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
         return _with_defaults(

@@ -3,9 +3,9 @@
 Why scores: formats share field names, so a single field rarely identifies one.
 
 Rules
-- Every codec scores the first objects; the best wins. Among equals `canonical` comes first, then
-  the alphabet decides.
-- An unclear format is a UsageError that lists the candidates, never a guess.
+- Every codec scores the first lines; the best wins. Among equals `canonical` comes first, then the
+  alphabet decides.
+- If no codec scores `MINIMUM` or more, that is a UsageError that lists all codecs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Codec
 HEAD = 64 * 1024  # bytes of a stream that are scored, at most
 LINES = 24  # lines of a stream that are scored, at most
 MINIMUM = 0.2  # a format with a lower score is not recognised
-# a live stream is shown before its first `LINES` lines are there, if its format is clear: the best
-# score must be at least SURE, or at least LIKELY and LEAD above the second
+# A live stream is shown before `LINES` lines have come if its format is clear: the best score is
+# at least SURE, or at least LIKELY and at least LEAD above the second.
 SURE = 0.9
 LIKELY, LEAD = 0.6, 0.25
 

@@ -7,8 +7,8 @@ Rules
 - The first characters of a stream decide its framing.
 - `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
 - Text that is not JSON is counted in `losses` and skipped.
-- An object never spans lines, except in a JSON array: that is read at the end of the stream. If the
-  whole text turns out to be something else, it is read as lines.
+- An object never spans lines, except in a JSON array, which is read at the end of the stream. If
+  the whole stream is not a JSON array after all, it is read as lines.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 #: framing -> its media type
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-RAW = "#raw"  # event name of an item whose value is text to write unchanged (`[DONE]`)
+RAW = "#raw"  # event name of an item that is always an SSE frame, its data not JSON (`[DONE]`)
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD = 8  # characters by which the framings can be distinguished
@@ -83,7 +83,8 @@ class Unframer:
         """Hold bytes until the head shows the framing; then choose the parser, return its bytes."""
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
-        # `{` decides at once, `[` with the next character, others after `_HEAD` bytes or a line
+        # `{` decides at once, any other head after `_HEAD` bytes or a line break; `[` also needs a
+        # character that is not white space after it
         if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
             return b""
         if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
@@ -169,7 +170,7 @@ class _Frames(_Parser):
         )
 
     def _drop_repeated(self, number: str | None) -> str | None:
-        """Return a frame's own id: SSE repeats the last id for frames without one."""
+        """Return a frame's id; None if it is the last one, as SSE repeats it for frames without."""
         if number == self._last:
             return None
         self._last = number

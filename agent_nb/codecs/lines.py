@@ -1,13 +1,13 @@
 """Split a stream of JSON lines into lines: at LF and nowhere else.
 
 Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
-others, which may occur unescaped in JSON.
+other characters that may occur unescaped in JSON.
 
 Rules
 - A line is returned without its LF; a CR before it stays. Empty lines are returned too.
 - Bytes are decoded as UTF-8 line by line, errors become U+FFFD: a chunk may end inside a character.
 - A line larger than `limit` bytes is skipped up to its LF, however it is chunked.
-- Linear time in any chunking.
+- The time is linear in the size of the stream, in any chunking.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LINE_LIMIT = 64 * 1024 * 1024  # bytes
 class LineDecoder:
     """Splits one stream into lines.
 
-    `on_fault` gets a WireError for each line above `limit`; if it raises that error, the rest of
-    the chunk is dropped.
+    `on_fault` gets a WireError for each line above `limit` bytes. If it raises that error, `feed`
+    raises it too, and the other lines of the chunk are lost.
     """
 
     def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:
@@ -56,7 +56,7 @@ class LineDecoder:
         return [_text(b"".join(pieces))] if pieces else []
 
     def _end_line(self, end: bytes) -> bytes | None:
-        """Return the line that `end` completes, None if it is being skipped."""
+        """Return the line that `end` completes; None if that line is skipped."""
         pieces, skipped = self._pieces, self._skipping
         self._pieces, self._size, self._skipping = [], 0, False
         return None if skipped else b"".join([*pieces, end])

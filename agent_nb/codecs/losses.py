@@ -36,9 +36,9 @@ class Losses:
         self._losses: dict[tuple[str, bool], Loss] = {}  # by name and `detail`
 
     def add(self, what: str, reason: str, *, detail: bool = False, raw: str = "") -> None:
-        """Count one loss; `raw` is the text that was lost.
+        """Count one loss; `raw` is the lost text, which only the error holds.
 
-        Raises WireError in strict mode, unless it is a detail.
+        Raises WireError in strict mode, unless the loss is a detail.
         """
         self._count(Loss(what, reason, 1, detail))
         if self.strict and not detail:

@@ -25,8 +25,8 @@ _LINE_IDS = {"node_id", "event_id", "id", "messageId", "seq", "index", "path"}
 #: Foreign ids, numbers, times and names whose values our own fields carry.
 KNOWN_FIELDS = frozenset(_RUN_IDS | _LINE_IDS | {"timestamp", "at", "kind", "type"})
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
-#: Kind of event -> foreign fields known in it alone: ids, and what other events of the run hold
-#: (the user's message, the arguments of the call, the answer).
+#: Kind of event -> foreign fields known in this kind alone: ids, and values that other events of
+#: the run hold (the user's message, the arguments of the call, the answer).
 KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
     "end": frozenset({"content", "reply", "reasoning_content", "usage", "total_usage"}),

@@ -4,8 +4,8 @@ A reply is the whole text that some formats send at the end of a turn or run.
 
 Why: after a streamed answer it is a copy, which must not become a second answer.
 
-Rule: a reply that equals the text of the last turn, the last block, or all turns together adds
-nothing.
+Rule: a reply that equals the last block, the answer so far (the text of the last turn that has
+text), or all blocks together adds nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ class StreamedAnswer(Answer):
         )
 
     def missing(self, reply: str) -> tuple[str, bool]:
-        """Return (the rest, True) if a reply continues the streamed text, else (reply, False)."""
+        """Return (the rest, True) if a reply begins with the answer so far, else (reply, False)."""
         continues = bool(self.text) and reply.startswith(self.text)
         return (reply[len(self.text) :] if continues else reply), continues

@@ -93,7 +93,7 @@ class RunBuilder:
         return self.line(Extension, obj, namespace=self.codec, name=name, payload=payload)
 
     def unknown(self, obj: Obj) -> list[Event]:
-        """Return the extension for a line of unknown type, or that fits no open block or call."""
+        """Return the extension for a line of unknown type, or whose block or call is not open."""
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
@@ -118,7 +118,7 @@ class RunBuilder:
 
 
 def drawn_by(table: Mapping[type[Event], Callable[[Any], Obj]]) -> Callable[[Event], Obj]:
-    """Return a function that writes an event as a line, by the entry of `table` for its type."""
+    """Return a function that draws the line of an event with the entry of `table` for its type."""
     return lambda event: table[type(event)](event)
 
 

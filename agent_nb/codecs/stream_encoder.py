@@ -1,10 +1,10 @@
 """The encoder of most codecs: counts what the format cannot carry, and frames the writer's objects.
 
-Why: losses are counted alike in all formats, from the tables of each; a writer only writes.
+Why: the encoder counts losses alike for all formats, from their tables; a writer only writes.
 
 Rules
 - An event that was read from this format loses nothing, since its note restores it.
-- In a format that cannot nest runs, the events of a sub-agent are left out, as one loss.
+- In a format that cannot nest runs, the events of sub-agents are left out as `nested events`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class StreamEncoder:
 
 
 def _list_uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
-    # (field, its default, the reason, whether it is a detail) for each field the format lacks
+    """Return (field, default, reason, whether a detail) for each field that the format lacks."""
     blank = TYPES[kind]()
     carried = {*Event.__struct_fields__, *format_.carries.get(kind, ())}
     return [

@@ -4,7 +4,7 @@ Why shared: several formats have times, and in each an invalid one must read as 
 
 Rules
 - Our times are epoch seconds rounded to milliseconds; 0.0 is an invalid or absent one.
-- `format_iso(read_epoch(text)) == text` for what `Date.toISOString` writes.
+- `format_iso(read_epoch(text)) == text` for a text of `Date.toISOString`, from 1970 to 9999.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LATEST = 253402300799.0  # the last second of the year 9999
 
 
 def read_epoch(value: Any) -> float:
-    """Return an ISO 8601 text (UTC if it names no zone) or epoch milliseconds as epoch seconds."""
+    """Return an ISO 8601 text (UTC without a zone) or epoch ms as epoch seconds; 0.0 if invalid."""
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)
@@ -44,7 +44,7 @@ def format_iso(seconds: float) -> str:
 
 
 def shift_iso(value: Any, _lines: int, ms: int) -> Any:
-    """Shift an ISO time by `ms` milliseconds; leave texts that `format_iso` would not write."""
+    """Return an ISO time later by `ms` milliseconds; a text of another form unchanged."""
     at = read_epoch(value)
     if at and isinstance(value, str) and format_iso(at) == value:
         return format_iso(at + ms / 1000)
@@ -52,5 +52,5 @@ def shift_iso(value: Any, _lines: int, ms: int) -> Any:
 
 
 def shift_time(value: Any, lines: int, ms: int) -> Any:
-    """Shift epoch milliseconds or an ISO time."""
+    """Return epoch milliseconds or an ISO time later by `ms` milliseconds."""
     return value + ms if type(value) is int else shift_iso(value, lines, ms)

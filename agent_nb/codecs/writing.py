@@ -6,7 +6,7 @@ give the same lines, each once.
 Rules
 - A block whose deltas were written live is not written again when it closes.
 - A block that comes only complete is written as the deltas that its `chunks` (lengths and pauses)
-  describe, or whole without them.
+  describe, or whole if it has none.
 - A text that was edited no longer matches its chunks and is written whole.
 """
 
@@ -68,7 +68,7 @@ def delta_lines(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what `pieces_with_notes` does, but nothing for a block without `chunks`.
 
-    For formats with start and end lines: there, a block may have no delta lines.
+    For formats with start and end lines, in which a block may have no delta lines.
     """
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
@@ -120,7 +120,7 @@ class LiveBlocks:
     def take(self, event: Event, block: str = "") -> bool:
         """Close a block; return whether its deltas have been written.
 
-        `block`: the id where the event has no field for it.
+        `block`: the block's id, for an event without a field `block`.
         """
         key = (event.run, block or getattr(event, "block", ""))
         if key in self._blocks:

@@ -3,9 +3,9 @@
 Why: in a fence a thought tag is an example, which the reader must see.
 
 Rules
-- A fence begins with a line of three or more backticks or tildes, perhaps after the marks of a list
-  or quote, and ends with a line of at least as many.
-- What follows the marks in the line that opens a fence counts as inside.
+- A fence begins with a line that starts with three or more backticks or tildes, perhaps after the
+  marks of a list or quote. It ends with a line of at least as many of the same character.
+- After such marks the rest of the line counts as inside, even if they begin only a code span.
 - The state depends on the text only, not on its chunks.
 """
 

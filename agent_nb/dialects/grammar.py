@@ -7,7 +7,7 @@ Rules
 - Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
   invalid; tools validate anyway.
 - Unbounded texts, numbers and arrays get a bound: a small model may repeat itself without end.
-- Definitions (`$defs`) move to the root, prefixed by their tool's number.
+- Definitions (`$defs`) move to the root, with a prefix that tells apart those of each tool.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
 MOST_CALLS = 3
 
-# For a model of a hundred million parameters: fixed words for its plan (the shots use the same),
-# and one short paragraph as answer.
+# For a model of a hundred million parameters: fixed words for its plan (the few-shot turns use the
+# same), and one short paragraph as answer.
 PLAN = "I need to call "
 NO_TOOL = "I need no tool."
 CONCLUSION = "I have the result."
@@ -37,10 +37,11 @@ SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\
 def shared_rules(
     tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
 ) -> list[str]:
-    """Return the rules that all dialects share.
+    """Return the rules that the dialects share.
 
-    They are `thought`, `reply`, `plan` (the thought before calls) and `settled` (the one before the
-    reply). `answer`: the schema of the reply, if it is JSON.
+    They are `thought`, `reply` and, with tools, `plan` (the thought before calls) and `settled`
+    (the one before the reply), which for a `small` model replace `thought`. `answered`: the run has
+    results already. `answer`: the schema of the reply, if it is JSON.
     """
     rules = _rules_for_text(tools, small=small, answered=answered)
     if answer is None:
@@ -85,10 +86,10 @@ _KEPT_KEYWORDS = (
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "minItems", "maxItems",
 )  # fmt: skip
-# syntax that the engine's regular expressions lack: one such pattern makes it drop the grammar
+# syntax that llguidance's regular expressions lack; one such pattern makes the grammar invalid
 _UNSUPPORTED = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
 _FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})
-# format -> a bounded pattern, because the engine's own lets a value grow without end
+# format -> a bounded pattern, because that of llguidance lets a value grow without end
 _FORMAT_PATTERNS = {
     "duration": "^PT[0-9]{1,5}[HMS]$",
     "email": r"^[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,4}$",
@@ -124,7 +125,7 @@ def answer_schema(answer: OutputSchema) -> dict[str, Any]:
 
 
 def as_json(schema: Mapping[str, Any]) -> str:
-    """Return a schema for a grammar: one line of JSON with fixed white space, as in the shots."""
+    """Return a schema as a `%json` term: one line, with the white space of the few-shot turns."""
     form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 class Markers:
     """A set of markers.
 
-    `pattern` finds a complete marker. `texts`: the texts of the markers; text that may be the
-    beginning of one is held back, also a whole one, since the pattern may need the next character.
-    `fold`: ignore the case of ASCII letters in `texts`.
+    `pattern` finds a complete marker. `texts`: the texts of the markers. `hold` holds back the
+    beginning of one, and a whole one too, since the pattern may need the next character. `fold`:
+    ignore the case of letters in `texts`.
     """
 
     def __init__(self, pattern: str, texts: Iterable[str], *, fold: bool = False) -> None:
@@ -34,7 +34,7 @@ class Markers:
         self._beginnings = frozenset(w[:n] for w in folded for n in range(1, len(w) + 1))
 
     def hold(self, text: str, start: int) -> int:
-        """Return where a possible marker after `start` begins, or the length of the text."""
+        """Return where, from `start`, the end of `text` may begin a marker; else its length."""
         first = max(start, len(text) - self._longest)
         sigil_at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)
         if sigil_at < 0:
@@ -44,6 +44,6 @@ class Markers:
 
 
 def find_marker_start(text: str, start: int, marker: str) -> int:
-    """Return where the text after `start` may begin `marker`, or the length of the text."""
+    """Return where, from `start`, the end of `text` may begin `marker`; else its length."""
     position = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
     return position if position >= 0 and marker.startswith(text[position:]) else len(text)

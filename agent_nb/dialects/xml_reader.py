@@ -11,10 +11,10 @@ Rules
   one becomes a Fault that goes back to the model, and reading continues.
 - Only the system may write `<results>`: if the model writes them, they become the Fault
   `forged_results`; empty ones are ignored.
-- An opening tag followed by `MENTION` characters of prose without a closing tag is text: the model
-  wrote about the protocol.
-- An unclosed thought is incomplete. An unclosed block is a Fault, never a call; after a cut its
-  calls are incomplete.
+- An opening tag before prose is text if no closing tag follows within `MENTION` characters: the
+  model wrote about the protocol.
+- An unclosed thought is incomplete. An unclosed block is a Fault, never a call; if the turn was
+  cut, the calls of an unclosed `<execute>` are incomplete.
 """
 
 from __future__ import annotations

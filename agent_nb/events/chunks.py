@@ -6,8 +6,8 @@ Form
 - Base64-VLQ numbers: 5 bits per digit, bit 6 marks a continuation, least significant first.
 - The numbers are pairs: code points of the delta, milliseconds since the delta before (the first:
   since the run's start).
-- Long strings of a record are packed: `~` and base85 of the deflated numbers, lengths first.
-  `decode_chunks` reads both forms.
+- Long strings of a record are packed: `~` and base85 of deflated digits of 7 bits, one per byte,
+  all lengths before all times. `decode_chunks` reads the plain and the packed form.
 - Numbers are not negative, and a packed string expands to at most `LARGEST` bytes.
 """
 
@@ -23,7 +23,7 @@ _BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
 _MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
 PACKED = "~"  # begins a packed string; not a digit
 LARGEST = 1 << 26  # bytes that a packed string may expand to
-_LONGEST = 64  # bits that a number may have
+_LONGEST = 64  # bits after which no further digit of a number may follow
 
 
 class _DigitValues(dict[str, int]):

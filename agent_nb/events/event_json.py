@@ -38,7 +38,7 @@ def _parse(data: bytes | str) -> Any:
     try:
         try:
             return msgspec.json.decode(data)
-        except msgspec.ValidationError:  # a number out of range, if it is JSON at all
+        except msgspec.ValidationError:  # a number is out of range; `json` reads it as null
             value = json.loads(
                 data, parse_float=_double, parse_int=_integer, parse_constant=_refuse
             )
@@ -56,7 +56,7 @@ def _double(text: str) -> float | None:
 
 
 def _integer(text: str) -> int | None:
-    # Python refuses to write an integer of more digits than this
+    # Python refuses to convert much longer integers
     return int(text) if len(text) <= _DIGITS else None
 
 

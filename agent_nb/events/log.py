@@ -4,10 +4,10 @@ Why: the live view, the journal, the hub, the record and the DataFrame read one 
 cannot differ.
 
 Rules
-- `append` is the only way in. An event that has a `seq` (a recorded one) is kept unchanged, and
-  must be the next in order.
+- Only `append` adds an event to a log; `of_events` makes a log of recorded ones. An appended event
+  that has a `seq` is kept unchanged, and must be the next in order.
 - Deltas go to subscribers and are not stored. Their lengths and times become `chunks` of the
-  complete event, from which `deltas()` regenerates them exactly.
+  complete event, from which `deltas()` regenerates their texts and times.
 - A subscriber that raises is detached, its exception is kept in `faults`, and the log goes on.
 - A late subscriber gets the earlier events first.
 - One thread appends; others may read.
@@ -52,9 +52,9 @@ class EventLog(Sequence[Event]):
         self._clock = clock
         self._events: list[Event] = []
         self._ts = 0.0  # the latest time of an event, epoch seconds
-        # by open block: length and time of each of its pieces, alternating
+        # open block -> the length of each of its pieces and the ms before it, alternating
         self._open_pieces: dict[str, array[int]] = {}
-        self._last_ms: dict[str, int] = {}  # the time of the last piece of each, epoch ms
+        self._last_ms: dict[str, int] = {}  # open block -> the time of its last piece, epoch ms
         self._subscribers: list[Subscriber] = []
 
     def append(self, event: Event) -> Event:
@@ -177,11 +177,11 @@ class EventLog(Sequence[Event]):
         return [e for e in self._events if path_matches(pattern, event_path(e))]
 
     def conversation(self) -> list[Event]:
-        """Return the five kinds of event that seed 000 persists (§ Persistence)."""
+        """Return the events of the five kinds that seed 000 persists (§ Persistence)."""
         return self.of(*CONVERSATION)
 
     def deltas(self) -> Iterator[Delta]:
-        """Regenerate the exact deltas of the stored blocks, in time order within each block."""
+        """Yield the deltas of the stored blocks with their texts and times, block after block."""
         start = self._events[0].ts if self._events else 0.0
         for event in self._events:
             yield from event_deltas(event, start)
@@ -196,7 +196,7 @@ class EventLog(Sequence[Event]):
 
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> EventLog:
-        """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
+        """Return a log of recorded events, numbered from 1 without gaps."""
         all_events = list(events)
         log = cls(all_events[0].run if all_events else "")
         log._events = [

@@ -42,8 +42,9 @@ class Event(
 ):
     """The fields that every event has.
 
-    `span` and `parent` place it in a tree of nodes (sub-agents, model requests). `path` is a
-    foreign protocol's own path.
+    `run` is the run's id, `turn` the number of the model's turn (from 1; 0: outside of turns).
+    `span` and `parent` place the event in a tree of nodes (sub-agents, model requests); without a
+    `span` it belongs to the run itself. `path` is a foreign protocol's own path.
     """
 
     type: ClassVar[str] = "event"
@@ -86,7 +87,11 @@ class User(Event, frozen=True, tag="user"):
 
 
 class Think(Event, frozen=True, tag="think"):
-    """A block of reasoning; `opaque` (a signature) goes back to its provider unchanged."""
+    """A block of reasoning; `opaque` (a signature) goes back to its provider unchanged.
+
+    `attributes` are those of its tag in the model's text. `block` is the id that its deltas name,
+    `chunks` holds their lengths and times (see the module `chunks`), as in Call and Respond.
+    """
 
     type: ClassVar[str] = "think"
 
@@ -175,9 +180,9 @@ class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
     `content` is what the model reads (text or a JSON value), `display` a mime bundle for people,
-    `duration` seconds. `attachments` are pictures, as in User, and charts and tables as their
-    `display`. `extra["printed"]` is what the tool printed, bounded: the model reads it beside the
-    content.
+    `duration` seconds. `attachments` are objects with a picture (as in User), a `display` (a mime
+    bundle of a chart or table), or both. `extra["printed"]` is the tool's printed output, bounded:
+    the model reads it beside the content.
     """
 
     type: ClassVar[str] = "result"
@@ -263,7 +268,7 @@ class State(Event, frozen=True, tag="state"):
 
     Kinds of our own runs: `window` (turns left out), `foreign_turns` (turns from records of
     others), `context` (the notebook as sent), `mcp` (tools of a server), `model` (a fallback
-    model), `conversation` (other remarks).
+    model), `conversation` (other remarks), `map` and `map.*` (counts, plan, rows and scores).
     """
 
     type: ClassVar[str] = "state"
@@ -313,7 +318,7 @@ class Interrupt(Event, frozen=True, tag="interrupt"):
 
 
 class End(Event, frozen=True, tag="end"):
-    """The run is over. Exactly one per run and always its last event."""
+    """The run is over: one per run, always its last event. With a `span` it ends a sub-agent."""
 
     type: ClassVar[str] = "end"
 
@@ -325,8 +330,8 @@ class Delta(Event, frozen=True, tag="delta"):
     """Live only: a piece of an open block, or news about it.
 
     `of` is the type of the event to come (`think`, `call`, `respond`), or one of:
-    - `picture`: the call `block` shows a picture, the JSON of (its index, the attachment or null)
-    - `result`: the call `block` has ended with status `text`; its result waits for its turn
+    - `picture`: the call `block` shows a picture; `text`: JSON of (its index, attachment or null)
+    - `result`: the call `block` has ended with status `text`; its Result comes in its turn
     - `status`: what a run waits for before it can stream, in words (a model that loads)
     - `approval`: a replay's question about the call `block`, the JSON of an unrecorded Approval
     - `map`: the counts of a map's rows so far, as JSON

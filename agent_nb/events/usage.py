@@ -16,8 +16,8 @@ from __future__ import annotations
 def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -> int:
     """Return the input tokens of a usage object that may exclude those read from a cache.
 
-    `counted`, the input tokens as named, exclude the cached ones if these are more, or if only both
-    together, with `output`, add up to `total` (0: unknown).
+    `counted`: the input tokens as reported. They exclude the `cached` ones if those are more, or if
+    `counted`, `cached` and `output` add up to `total` (0: unknown).
     """
     excluded = cached > counted or (cached > 0 and total == counted + cached + output)
     return counted + cached if excluded else counted
@@ -26,9 +26,9 @@ def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -
 def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
     """Return (output, reasoning) tokens of a usage object whose output may exclude thoughts.
 
-    xAI and Gemini exclude them, and Gemini does not always name them. `counted` is the output as
-    named, `whole` the whole input. What these leave of `total` (0: unknown) are excluded thoughts,
-    if `reasoning` is as many or 0 (not named).
+    xAI and Gemini exclude them, and Gemini does not always report them. `counted`: the output as
+    reported. `whole`: the whole input. The rest of `total` (0: unknown) is excluded thoughts, if
+    `reasoning` equals it or is 0 (not reported).
     """
     excluded = total - whole - counted
     if excluded > 0 and reasoning in (0, excluded):

@@ -51,7 +51,7 @@ class Attached(Followed):
     `connecting`, `following`, `waiting` or `ended`.
     """
 
-    live = False  # the events carry their times, so those of arrival are not needed
+    live = False  # the events carry their times, so the times of arrival are not needed
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Attached(Followed):
         self.stoppable = False  # after detaching: the remote run can be stopped from here
         self._run = Run(self.log)
         self._remote = RemoteRun(backoff or Backoff(), on_state)
-        self._answers: set[asyncio.Task[None]] = set()  # under way; asyncio keeps no reference
+        self._answers: set[asyncio.Task[None]] = set()  # under way; asyncio's references are weak
         self._on_state = on_state
         self._busy = False  # an iteration is going on
         self._opened = False  # the callback of `each_run` has received the log
@@ -214,7 +214,7 @@ class Attached(Followed):
             sys.stderr.write(f"agent_nb: {str(fault)!a}\n")
 
     async def _may_cancel(self) -> bool:
-        """Return whether the remote run goes on and may be stopped from here."""
+        """Return whether the remote run goes on and can be stopped; False if no answer in 2 s."""
         with anyio.move_on_after(2), suppress(httpx.HTTPError, OSError, ValueError, AttributeError):
             async with connect(self.where) as client:
                 url = f"{self.where.server}/runs/{quote(self.log.run)}"

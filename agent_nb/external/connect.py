@@ -65,7 +65,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patience:
-    """The waits between connections: each is longer than the last, until `renew` starts over."""
+    """The waits between connections, which grow as `Backoff` says until `renew` starts over."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
@@ -77,7 +77,7 @@ class Patience:
 
     @property
     def waited(self) -> float:
-        """The seconds since the last `renew`."""
+        """The seconds since the last `renew`, or since the beginning."""
         return anyio.current_time() - self._since
 
     async def wait(self) -> None:
@@ -143,7 +143,7 @@ def parse_target(url: str, token: str = "") -> Target:
 
 @asynccontextmanager
 async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Open a client for the server of `where`."""
+    """Open a client for the server of `where`. Raises UsageError where nothing may run live."""
     headers = {
         "Accept-Encoding": "identity",
         **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
@@ -228,7 +228,7 @@ def describe_fault(fault: Exception) -> str:
 
 
 async def check_response(response: httpx.Response) -> None:
-    """Raise on a response that is not a stream of events: UsageError if no retry can help."""
+    """Raise unless a response streams events: UsageError if no retry can help, else ReadError."""
     if response.status_code == 200 and response.headers.get("content-type", "").startswith(
         "text/event-stream"
     ):
@@ -245,7 +245,7 @@ async def check_response(response: httpx.Response) -> None:
 
 
 async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
-    """Return the newest run of a server. Raises UsageError if it has none or refuses."""
+    """Return the id of a server's newest run. Raises UsageError if the server gives none."""
     try:
         status, answer = await send_request(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:

@@ -55,7 +55,7 @@ class Followed(InProgress):
         """Raise the error that kept the run from being read, if a subclass has noted one."""
 
     async def _wait(self) -> Run:
-        """Follow to the end, with cards if a cell waits; raise as the rules above say."""
+        """Follow to the end, with cards if a cell waits. Raises as the rules and `_check` say."""
         self._require_same_loop()
         screen = self._screen()
         try:

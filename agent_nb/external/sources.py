@@ -134,7 +134,7 @@ class _CancellableOpen:
 
 
 async def _iterate(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
-    """Yield the items of an iterable; a thread waits for the items of a generator."""
+    """Yield the items of an iterable; unless it is a list or tuple, a thread waits for each."""
     if isinstance(items, list | tuple):
         for item in items:
             yield item

@@ -9,8 +9,8 @@ Rules
 - The source is read once, however many callers iterate or await; a late iteration gets the events
   so far first.
 - A source that cannot be opened, or has no known format, raises AgentError.
-- If it breaks off later, the log gets an error and the run is closed as interrupted; an exception
-  of the caller's own iterator is raised as well.
+- If the source breaks off later, the log gets an error and the run is closed as interrupted; an
+  exception of the caller's own iterator is raised as well.
 - A stream over HTTP whose events have ids is resumed after a break (`http_stream`).
 """
 
@@ -35,10 +35,11 @@ TICK = 0.05  # seconds between checks for events that the codec has held back lo
 
 
 class Watch(Followed):
-    """A run of another system that is followed, or several of one source; see `watch`.
+    """A run of another system that is followed, or several runs of one source; see `watch`.
 
     Iterate it for events (deltas included), await it for the Run. `live`: the source is being
-    written, so an event without a time gets the time of its arrival. `fault`: why reading stopped.
+    written, so an event without a time gets the time of its arrival. `fault`: the exception that
+    stopped the reading, or None.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class Watch(Followed):
             raise self.fault
 
     async def _drive(self) -> None:
-        """Read the source to its end and close the runs; a fault is kept for the waiting code."""
+        """Read the source to its end and close the runs; `fault` keeps an error for `_check`."""
         fault = ""
         try:
             await self._read()
@@ -180,7 +181,7 @@ class Watch(Followed):
             ticking.cancel()
 
     async def _ticking(self) -> None:
-        """Pass on events that the codec holds back, even while no new item comes."""
+        """Pass on events that the codec of a live source holds back, while no new item comes."""
         while self.live:
             await asyncio.sleep(TICK)
             self._pass_on(self._imported.tick())

@@ -4,7 +4,7 @@ Why: each agent cell has its own event loop, and a connection must outlive it.
 
 Rules
 - The thread starts with the first work and is a daemon. A forked child starts its own.
-- `at_exit` runs when `end` is called and before the interpreter ends, with a bounded wait.
+- Once the thread runs, `end` and the end of the interpreter run `at_exit`, with a bounded wait.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Background:
     """An event loop on a thread of its own.
 
-    `name` is the thread's. `at_exit` returns the last work to do on the loop; the end of the
-    process waits `limit` seconds for it.
+    `name` is the thread's name. `at_exit` returns the last work to do on the loop; `end` waits for
+    it, at most `limit` seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Background:
             os.register_at_fork(after_in_child=self._forget)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start work on the loop, from any thread."""
+        """Start work on the loop, from any thread; return a future of its value."""
         return asyncio.run_coroutine_threadsafe(work, self._start_loop())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -46,7 +46,7 @@ class Background:
         return await asyncio.wrap_future(self.submit(work))
 
     def end(self) -> None:
-        """Do the last work, at most for the time limit. Called from any thread."""
+        """Do the last work (`at_exit`), and wait for it; call it from any thread but the loop's."""
         if self._loop is not None:
             with suppress(Exception):  # the process ends in any case
                 self.submit(self._at_exit()).result(self._limit)

@@ -1,4 +1,4 @@
-"""The door of a room: its `__init__` offers names, and imports the file of each on first use.
+"""The door of a room (a subpackage): its `__init__` offers names, and loads each on first use.
 
     if TYPE_CHECKING:
         from .frames import Frames as Frames      # for type checkers and editors
@@ -10,7 +10,7 @@ Why: other rooms import from the door alone, so a name that it does not offer ma
 plain list of imports would load pandas, httpx and widgets with the first name.
 
 Rules
-- The package stores no loaded name: if a test replaces a name in its file, the door returns the
+- The `__init__` stores no loaded name: if a test replaces a name in its file, the door returns the
   replacement.
 - A file of the room never imports from its own door.
 """

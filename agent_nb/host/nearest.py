@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def find_nearest(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file `name` in `folder` (None: the current one) or the nearest above, or None."""
+    """Return the nearest file `name`, in `folder` (None: the current one) or above it, or None."""
     try:
         start, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):

@@ -2,7 +2,7 @@
 
 Why: on a shared machine other users must not read these files, not even while they are written.
 
-Rule: a file appears complete or not at all: it is written beside its target and then moved.
+Rule: a file appears complete or not at all: it is written beside its target, then moved or linked.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ def put_file(new: Path, target: Path) -> None:
         os.link(new, target)  # fails if the target exists, unlike a rename
     except FileExistsError:
         return
-    except OSError:  # a file system without hard links; here two processes may collide
+    except OSError:  # a file system without hard links: another process may put its file meanwhile
         if not os.path.lexists(target):
             new.rename(target)

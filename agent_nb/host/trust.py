@@ -10,7 +10,8 @@ Rules
 - An MCP server runs a command, so each entry needs its own permission; a permission for the folder
   does not cover it.
 - Permissions are kept in one file of the user's state folder that only the user can read.
-- A file that the user names on a command line needs no permission (`Offer.trust_file`).
+- A file that the user names on a command line needs no permission (`Offer.trust_file`), but MCP
+  servers in it do.
 - An offer never holds the value of a key. Only the offer of a server shows a whole entry.
 """
 
@@ -30,18 +31,18 @@ from .paths import shorten_path
 from .private_file import write_private
 
 What = Literal["keys", "policy", "configuration", "server"]
-_VERSION = 1  # of the form of the file of permissions
+_VERSION = 1  # of the format of the permission file
 _SHOWN = 200  # characters of `does` in a message
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if it were allowed.
+    """What a file would do if the user allowed it.
 
-    `file` is absolute, `does` is in words, `digest` is empty if the content does not matter.
-    `name`: the server, if the offer is one entry of the file and not the whole file.
+    `file`: its absolute path. `does`: the effect in words. `digest`: SHA-256 of the content, "" if
+    any content is allowed. `name`: the server whose entry is offered, "" for the whole file.
     """
 
-    #: environment variables that allow, for every folder, everything but servers; and all servers
+    #: environment variables for every folder: the first allows all but servers, the second servers
     TRUST_FOLDER: ClassVar = "AGENT_NB_TRUST_FOLDER"
     TRUST_SERVERS: ClassVar = "AGENT_NB_TRUST_MCP"
     OPTION: ClassVar = "--trust-folder"
@@ -74,7 +75,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why the offer has no effect yet, and what to do."""
+        """The message that the offer has no effect yet, and how to allow it."""
         return f"{self}. It counts only when you allow it: {self.HOW}"
 
     def is_allowed(self) -> bool:
@@ -95,7 +96,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @staticmethod
     def allow_all(offers: Iterable[Offer]) -> bool:
-        """Allow each offer; return False if that could not be saved and ends with this process."""
+        """Allow the offers; return False if the permissions, unsaved, end with this process."""
         permissions = _load()
         for offer in offers:
             _allowed_here.add((offer.file, offer.digest))
@@ -106,9 +107,9 @@ class Offer(msgspec.Struct, frozen=True):
         return _save(permissions)
 
     def withdraw(self) -> bool:
-        """Withdraw a server's permission, even for an earlier entry; return whether it had one.
+        """Withdraw a server's permission, even one for an older entry; return whether it had one.
 
-        Raises UsageError if that cannot be saved.
+        Raises UsageError if the change cannot be saved.
         """
         was_allowed = (self.file, self.digest) in _allowed_here
         _allowed_here.discard((self.file, self.digest))
@@ -124,10 +125,10 @@ class Offer(msgspec.Struct, frozen=True):
 
     @staticmethod
     def is_trusted_everywhere(variable: str = TRUST_FOLDER) -> bool:
-        """Return whether a variable allows every folder, all but servers, in this process.
+        """Return whether an environment variable allows all but servers, in every folder.
 
-        `variable`: `Offer.TRUST_SERVERS` asks about servers instead. A value from the folder's own
-        `.env` is ignored: some front ends set its variables.
+        With `Offer.TRUST_SERVERS`: whether it allows all servers. A value that equals the one in
+        the folder's own `.env` is ignored, since some front ends export that file.
         """
         value = os.environ.get(variable, "")
         return value not in ("", "0", dotenv.read_dotenv()[1].get(variable))
@@ -136,7 +137,7 @@ class Offer(msgspec.Struct, frozen=True):
     def revoke_folder(folder: str) -> bool:
         """Withdraw all permissions of a folder; return whether it had any.
 
-        Raises UsageError if that cannot be saved.
+        Raises UsageError if the change cannot be saved.
         """
         real = os.path.realpath(folder)
         allowed_now = {
@@ -190,7 +191,7 @@ class _Permissions(msgspec.Struct):
     folders: dict[str, Folder] = {}
 
 
-_allowed_here: set[tuple[str, str]] = set()  # (file, digest) that were allowed in this process
+_allowed_here: set[tuple[str, str]] = set()  # (file, digest) of offers allowed in this process
 _named_files: set[str] = set()  # absolute paths that the user named on a command line
 
 
@@ -202,7 +203,7 @@ def path() -> Path:
 
 
 def _add_offer(before: Folder, offer: Offer) -> Folder:
-    """Return the permissions of a folder, `before`, with one more of its offers allowed."""
+    """Return `before`, the permissions of a folder, with one more of its offers allowed."""
     if offer.what == "keys":
         return msgspec.structs.replace(before, keys=True)
     if offer.what == "server":

@@ -1,4 +1,4 @@
-"""The version of this package; nothing below the face may import the face for it."""
+"""The version of this package. Here, since no module may import it from `agent_nb/__init__.py`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def make_decoder(path: str, status: int = 200) -> Decoder | None:
-    """Return the decoder of an answer with this HTTP status, None unless `path` is a model call."""
+    """Return a decoder for an answer with this HTTP status, None if `path` is not a model call."""
     if path.endswith("/chat/completions"):
         from .chat.decoder import ChatDecoder
 

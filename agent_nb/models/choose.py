@@ -4,13 +4,13 @@ Why: a notebook should run wherever there is any model, and its header names the
 reason.
 
 The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the
-first provider whose key is set (OpenAI's key: the server of OPENAI_BASE_URL if it is another), the
-server of OPENAI_BASE_URL without a key, the embedded model if it is installed; else an error that
-lists these ways.
+first provider whose key is set (with OpenAI's key: the server of OPENAI_BASE_URL, if that is not
+OpenAI's own), the server of OPENAI_BASE_URL without a key, the embedded model if it is installed;
+else an error that lists these ways.
 
 Rules
 - `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
-- Choosing uses no network, and nothing from the notebook's folder.
+- Choosing uses no network, and no file of the notebook's folder that the user has not allowed.
 - `openai/*` stands for the first model of OPENAI_BASE_URL. A run asks the server for that model's
   name, a replay never.
 """
@@ -67,7 +67,7 @@ def split_names(name: str) -> list[str]:
 def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
     """Return the name of the model to use and its source. Raises UsageError if there is none.
 
-    `a/x,b/y` names several: see `agent.model_choice`.
+    `a/x,b/y` names several models: see `agent.model_choice`.
     """
     settings = config.Config.load()
     ways = (
@@ -200,7 +200,7 @@ def list_prefixes() -> list[str]:
 
 
 def _example(head: str) -> str:
-    """Return a full name for half a name, as an example.
+    """Return an example of a full name for `head`, which names only a provider or only a model.
 
     A model gets the provider whose default model begins alike (`gpt-5` and `gpt-5-mini`).
     """

@@ -1,7 +1,7 @@
 """`local/smollm2` and `local//path/model.gguf`: a model inside this process.
 
 Why: users can try the product without a key or a network. llama.cpp's OpenAI-compatible server
-(package `xllamacpp`) answers on a loopback port, so it is read like any other server.
+(package `xllamacpp`) answers on a loopback port, so its answers are read like any other server's.
 
 Rules
 - One server per process and weights, started in the background on first use.
@@ -208,7 +208,7 @@ def server_of(path: Path, alias: str) -> Server:
 
 @atexit.register
 def stop_all() -> None:
-    """Stop every server of this process; the next use starts a new one."""
+    """Stop every server of this process; a `LocalModel` made later gets a new one."""
     with _lock:
         for server in _servers.values():
             server.stop()
@@ -216,7 +216,7 @@ def stop_all() -> None:
 
 
 class LocalModel:
-    """A model of this process. The constructor makes its server without starting it."""
+    """A model that a server in this process runs; the first use starts the server."""
 
     dialect = "xml"
     vision = False
@@ -277,7 +277,7 @@ class LocalModel:
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalModel:
-    """Return `smollm2`, or the model of a GGUF file, in the current folder or in `folder`.
+    """Return `smollm2`, or the model in a GGUF file of the current folder, else of `folder`.
 
     Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF
     model.

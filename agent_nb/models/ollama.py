@@ -1,6 +1,6 @@
 """`ollama/NAME`: a model of a running Ollama server, through its OpenAI-compatible API.
 
-Why a provider of its own: Ollama has a variable for its address, in forms that only Ollama uses.
+Why a provider of its own: Ollama's address is in a variable, in forms that only Ollama uses.
 
 Rules
 - OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL).
@@ -37,16 +37,16 @@ def base_url(host: str) -> str:
 def _read_host(host: str) -> str:
     host = host.strip().strip("\"'")
     url = urlsplit(host if "//" in host else f"http://{host}")
-    # with a scheme Ollama itself takes the scheme's port, without one its own
+    # like Ollama: an address with a scheme has the scheme's default port, another has Ollama's
     default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
     name = url.hostname or "127.0.0.1"
-    # an address to listen on is not one to call
+    # a server listens on these addresses, but a client cannot call them
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  (replaced, not bound)
     return f"{url.scheme}://{f'[{name}]' if ':' in name else name}:{url.port or default}{url.path.rstrip('/')}/v1"
 
 
 def provider(name: str, **options: Any) -> OpenAIChat:
-    """Return the model `name` of Ollama; `options`: see `Service.options`."""
+    """Return the model `name` of Ollama; `options`: see `Service.options`. Raises UsageError."""
     url = base_url(os.environ.get("OLLAMA_HOST", ""))
     in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
     settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})

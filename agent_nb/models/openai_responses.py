@@ -39,7 +39,7 @@ class OpenAIResponses(Remote):
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)
-        # what to request; False once the server has refused it
+        # features to request; False once the server has refused one
         self._encrypted = True  # reasoning that can be sent back
         self._summary = True  # readable reasoning
         self._pictures = True  # pictures within results

@@ -5,8 +5,8 @@ bytes into parts, a dialect turns text among them into finer parts, `agent.turn`
 events.
 
 Rules
-- The text of a part is a delta: it continues the text of the part before. Empty deltas are not
-  emitted.
+- The text of a part is a delta: it continues the text of the part before. An empty delta is emitted
+  only if it carries something else, such as `opaque` or the name of a call.
 - `block` is the provider's id of a text or thought, "" if the answer has only one of that kind.
 - This file imports no other file of the package.
 """
@@ -111,7 +111,7 @@ class Fault(Part, frozen=True, tag="fault"):
 
 
 class Usage(Part, frozen=True, tag="usage"):
-    """Tokens of this response so far (the last one counts); `events.usage` explains the fields.
+    """Tokens of this response so far; the last Usage counts. `events.usage` explains the fields.
 
     `raw` is the provider's own object, unchanged.
     """

@@ -60,7 +60,7 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
 
 
 def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
-    """Return the checked turns; messages begin with `where` and the turn's number and line."""
+    """Return the checked turns; errors begin with `where` and the turn's number and line."""
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
     line_notes = lines or {}  # number of a turn -> ` (line 3)`
@@ -71,7 +71,7 @@ def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> 
 
 
 def _read_case(case: Any, where: str) -> Case:
-    """Return the checked case; messages begin with `where`."""
+    """Return the checked case; errors begin with `where`."""
     if (
         not isinstance(case, dict)
         or case.keys() != {"when", "turns"}

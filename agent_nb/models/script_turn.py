@@ -1,4 +1,4 @@
-"""The parts of a script as typed values: turns, calls, errors, usage, and cases of prompts.
+"""The parts of a script as typed values: turns, calls, errors, usage, and cases.
 
 Why apart from `scripted`: the reader of script files (`script_file`) needs them too.
 
@@ -16,7 +16,7 @@ from ..wire import plain_value
 
 
 class _Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of what a script holds: an unknown key is an error, a default is not written."""
+    """Base of the parts of a script: an unknown key is an error, a default is not written."""
 
 
 class ScriptedCall(_Checked, frozen=True, kw_only=True):

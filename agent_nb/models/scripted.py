@@ -151,7 +151,7 @@ class Scripted:
 
 
 def _batches(turn: Turn) -> list[list[Part]]:
-    """Return the parts of `turn`: a batch for each piece, then one with whole calls and finish.
+    """Return the parts of `turn`: a batch for each piece, then one with the calls and the Finish.
 
     A turn that is cut lacks the last batch.
     """
@@ -171,7 +171,7 @@ def _batches(turn: Turn) -> list[list[Part]]:
 
 
 def _usage(turn: Turn) -> list[Part]:
-    """Return the turn's usage as parts.
+    """Return the turn's Usage in a list, [] if the turn has none.
 
     It goes with the first piece of the answer: a text dialect may stop reading before the last one.
     """

@@ -58,7 +58,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def read_effort(reasoning: str | int | bool) -> str:
     """Return the effort for a reasoning setting.
 
-    For a number of tokens, the lowest effort whose budget is at least as large.
+    For a number of tokens: the lowest effort whose budget is at least as large, else "xhigh".
     """
     if isinstance(reasoning, str):
         return reasoning

@@ -35,7 +35,7 @@ def run_mcp_command(arguments: Sequence[str]) -> str:
 
 
 def _list_servers() -> str:
-    """Return a table of the servers of `.mcp.json` and of this kernel: name and state."""
+    """Return a table of the servers of `.mcp.json` and of this kernel: name, state and entry."""
     config = read_servers()
     states = {server.digest: state for server, state in HUB.states()}
     permissions = {True: "allowed", False: "not allowed"}
@@ -63,7 +63,7 @@ def _entry_line(server: Server) -> str:
 
 
 def _find_server(name: str) -> Server:
-    """Return the named server: one that code made and that runs, else one of the folder's file.
+    """Return the named server: a running one that code made, else the one in the folder's file.
 
     Raises UsageError if there is none.
     """
@@ -101,5 +101,5 @@ def _stop(server: Server) -> str:
     return f"{server.name}: {'stopped' if was_running else 'did not run'}"
 
 
-# the word after `mcp` -> the function that does it to a server and returns its message
+# the word after `mcp` -> the function that applies it to a server and returns the message
 VERBS = {"allow": _allow, "revoke": _revoke, "stop": _stop}

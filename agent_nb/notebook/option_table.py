@@ -36,7 +36,7 @@ Entry = tuple[Sequence[str], dict[str, Any]]  # the names of an option, and argp
 
 
 def _option(usage: str, text: str, **keywords: Any) -> Entry:
-    """Return an option with a value from its usage, such as `-m --model MODEL`, and its help."""
+    """Return an option from its usage, `-m --model MODEL` or only its names, and its help."""
     *names, last = usage.split()
     if last.startswith("-"):
         return [*names, last], {"help": text, **keywords}

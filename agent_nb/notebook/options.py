@@ -5,7 +5,7 @@ Why strict: an ignored option could change what a run costs and may do.
 Rules
 - Quotes group words; backslashes are plain characters (paths, regular expressions).
 - An omitted option takes the value of `%config AgentMagics`, else the agent's default.
-- Every mistake in the line is a UsageError that names the closest valid option.
+- Every mistake in the line is a UsageError; for an unknown option it names the closest valid one.
 """
 
 from __future__ import annotations

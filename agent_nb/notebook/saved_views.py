@@ -4,8 +4,9 @@ Why: the static form beside a live view is made when the run begins. The saved n
 the present state of the run: it goes on, it waits for an approval, or its kernel is gone.
 
 Rules
-- The state of a run is read from its journal; without one (another machine) the form stays.
-- Only the id of the run is read from an output; a notebook may forge the rest.
+- The state of a run is read from its journal. Without one (another machine) a form stays, but a
+  saved page of a run in progress then says that the end is unknown.
+- An output gives only the run's id and whether it is such a page; a notebook may forge the rest.
 - An error leaves the form as it was: the notebook is saved all the same.
 """
 
@@ -17,7 +18,7 @@ from contextlib import suppress
 from ..events import End, Event
 from ..record import Journal, Notebook, RecoverableRun, RunNumbers, list_cells, list_outputs
 
-MOST = 16 << 20  # bytes of a journal that are read for a page
+MOST = 16 << 20  # bytes; of a larger journal no event is read
 
 
 def goes_on(run: str) -> bool:
@@ -41,12 +42,12 @@ def update_forms(nb: Notebook) -> int:
 
 
 def _make_forms(run: str, before: str) -> dict[str, str]:
-    """Return the static forms of a run by MIME type, {} if the form `before` stays."""
+    """Return the static forms of a run by MIME type, {} if the HTML `before` stays."""
     from ..view import Recovery
 
     path = Journal.find(run)
     if path is None:
-        # the page of a run that went on may be wrong by now, and no journal says; others stay
+        # a saved page that says "the run goes on" may be wrong by now; other forms stay
         return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
     events: Sequence[Event] = (
         RecoverableRun.read_events(path) if path.stat().st_size <= MOST else ()

@@ -32,10 +32,10 @@ class Tape(Protocol):
     """What records the model calls of other libraries (`cell.taping`)."""
 
     def limit(self, rpm: float | None, concurrency: float | None, budget: float | None) -> None:
-        """Limit requests per minute and at once, and US dollars; 0: no limit, None: as it is."""
+        """Limit calls per minute, calls at once and US dollars; 0: no limit, None: unchanged."""
 
     def stop(self) -> None:
-        """End it."""
+        """End the tape."""
 
 
 class Session:
@@ -70,7 +70,7 @@ class Session:
         self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
-        """Remember a run and leave it in the user's namespace."""
+        """Remember a run and leave it in the user's namespace, as `_agent` and as `variable`."""
         self.latest = run
         self.run_ids.add(run.id)
         self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]

@@ -9,7 +9,7 @@ Rules
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
 - `rewrite` is installed before IPython's clean-up, which would strip `>>>` from a prompt, and after
   it, for indented cells and a pasted `In [1]: %%agent`.
-- `await_attach` runs after IPython has parsed line magics, so that strings with that text stay.
+- `await_attach` runs after IPython has parsed line magics, so `%agent attach` in a string stays.
 - The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from ..record import agent_cell
 
 MAGIC = "agent"
-BARE = ("--from", "--fix")  # options of cells that need no body
+BARE = ("--from", "--fix")  # options of cells that need no body; IPython refuses an empty one
 _ATTACH = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
 
 

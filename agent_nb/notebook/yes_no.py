@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
-ATTEMPTS = 3  # unclear answers that count as no
+ATTEMPTS = 3  # so many unclear answers count as no
 YES, NO = ("y", "yes"), ("n", "no")
 
 
 def ask_yes_no(text: str, no: Collection[str] = NO) -> bool:
-    """Ask until the answer is clear, three times at most; everything but a clear yes is a no."""
+    """Ask `text` until the answer is clear, `ATTEMPTS` times at most; `no`: what is a clear no."""
     from IPython.core.error import StdinNotImplementedError
 
     for _ in range(ATTEMPTS):

@@ -1,6 +1,6 @@
 """The source of an agent cell: how it is recognised, split and hashed.
 
-Why in this room: records are matched to cells by their source, also where no kernel runs.
+Why in `record`: records are matched to cells by their source, also where no kernel runs.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def content_hash(line: str, body: str) -> str:
 
 
 def source_hash(source: str) -> str:
-    """Return the `content_hash` of a code cell's source, with or without the magic."""
+    """Return the `content_hash` of a code cell's source; only an agent cell has an option line."""
     return content_hash(*(agent_cell(source) or ("", source)))

@@ -47,6 +47,7 @@ class Digests(dict[str, str]):
         """Digest the inputs of a run.
 
         prompt: as the model reads it (redacted).
+        attachments: those of the prompt; only their media types and data count.
         output: name and JSON schema of the answer's type; the name does not count.
         history: the earlier runs, oldest first.
         home: the folder that does not count (default: the user's).

@@ -37,7 +37,7 @@ _BLOCKS = ("think", "respond", "call")  # kinds of deltas whose unfinished block
 
 
 class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a listing shows of a journal on disk.
+    """The summary of a journal on disk, as a listing shows it.
 
     `status`: the status of the run's end; without an end, `running` while a process writes the
     journal, else `lost`.
@@ -55,7 +55,8 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[RecoverableRun]:
         """Return the journals of runs whose ids are not `known`, newest first.
 
-        Unreadable files and runs without an event are left out.
+        `where`: the folder of the journals (None: the user's). Unreadable files and runs without an
+        event are left out.
         """
         skip = set(known)
         listed = [f for f in map(_summarize_journal, Journal.files(where)) if f is not None]

@@ -48,10 +48,10 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         *,
         statuses: Sequence[str] | None = ("ok",),
     ) -> Match:
-        """Find the run with these `inputs` among `records` (whole, newest first).
+        """Find the run with these `inputs` among `records` (whole, in the order to try them).
 
-        `statuses`: the end statuses that count (None: any). The result is `tampered` if a record
-        that would match, or the newest record, does not match its hash.
+        The first record counts as the newest. `statuses`: the end statuses that count (None: any).
+        `tampered` is returned only if no record matches.
         """
         newest_changes: tuple[str, ...] | None = None
         problem = ""

@@ -11,8 +11,8 @@ it must not name the writer's home folder. A large value that occurs twice is st
     ⌂\\ ⌂=                          the home folder with doubled backslashes; the sign itself
 
 Rules
-- `unpack` returns what `pack` received, but 1 for 1.0, 0 for -0.0, and texts for values that are
-  not JSON.
+- `unpack` returns what `pack` received, but 1 for 1.0, 0 for -0.0, lists for tuples, and texts for
+  values that are not JSON or nested too deeply.
 - A hostile value neither raises nor takes unlimited memory: a text replaces it.
 """
 
@@ -37,7 +37,7 @@ DEEPEST = 200  # levels of nested values that are packed
 BUDGET = 1 << 28  # bytes of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
-PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
+PLAIN = frozenset({bool, int, float, type(None)})  # types of packed values that are unpacked as is
 # the only key of an object that stands for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere
@@ -65,7 +65,7 @@ def payload_key(packed: Any, like: str = EXACT) -> str:
 def surely_fits(value: Any, size: int) -> bool:
     """Return whether the canonical text of a value is shorter than `size`; a quick estimate.
 
-    Where it is not sure, the caller measures that text, which takes longer to make.
+    False means "not sure": then the caller measures that text, which takes longer to make.
     """
     with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return 2 * len(dumps(value)) < size  # the two texts differ only in numbers
@@ -102,7 +102,7 @@ class Home:
         return home_at(os.path.expanduser("~"))
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether `hide` may change a text, or one that stands in this JSON text."""
+        """Return whether `hide` may change `text` or, if it is JSON, a text inside it."""
         return self.SIGN in text or any(path in text for path in self._hidden)
 
     def measure_tail(self, text: str) -> int:
@@ -239,7 +239,7 @@ class Packer:
         return self._pack(value, DEEPEST)
 
     def pack_picture(self, picture: Any) -> Any:
-        """Return the packed form of an attachment: the base64 of a picture is a payload."""
+        """Return a packed attachment: a picture as a payload, values of a kernel left out."""
         if not isinstance(picture, Mapping):
             return self.pack(picture)
         return {
@@ -288,7 +288,7 @@ def _pack_int(value: int) -> Any:
 
 
 def _pack_float(value: float) -> Any:
-    """Return a float as JavaScript would write it, marked if JSON has none."""
+    """Return a float as JavaScript would write it, marked if JSON cannot hold it."""
     if not math.isfinite(value):
         return {"$float": str(float(value))}
     return int(value) if value.is_integer() and abs(value) <= SAFE else float(value)

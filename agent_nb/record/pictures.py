@@ -3,8 +3,8 @@
 Why: a figure that is drawn again is rarely the same file, byte for byte.
 
 Rules
-- Two figures with data (`figure_data`) of the same library version are compared by these, and by
-  pixels if the data are incomplete. All other pictures are compared by pixels.
+- Two figures with data (`figure_data`) of the same library version are compared by these data, and
+  also by pixels if the data are incomplete. All other pictures are compared by pixels.
 - The pixels of a figure are compared as a whole (`SHARE`), the pixels of other pictures in tiles
   too (`TILES`): a figure drawn by another version of a library differs in many small ways.
 - Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.

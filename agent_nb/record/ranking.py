@@ -27,7 +27,7 @@ END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch se
 
 
 class CellRecords(list[Record]):
-    """The records of one cell, in any order. Its methods return new lists."""
+    """The records of one cell; only `select_begun` needs an order. Its methods return new lists."""
 
     EXECUTIONS = 3  # executions of a cell that are kept
 
@@ -96,8 +96,9 @@ class CellRecords(list[Record]):
     def select_begun(self, call: str = "") -> list[Record]:
         """Return the records of runs that the cell's code began, in the order to replay them.
 
-        `call`: return the runs that this tool call began instead. The most relevant record must
-        stand first in `self`. Runs of other systems, which have no inputs, are left out.
+        `call`: return the runs that this tool call began instead. Of several executions, only that
+        of the first such record in `self` counts. Runs of other systems, which have no inputs, are
+        left out.
         """
         begun = CellRecords(
             r

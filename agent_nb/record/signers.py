@@ -204,7 +204,7 @@ def _is_blank(line: str) -> bool:
 
 
 def _list_names(patterns: str) -> tuple[str, str]:
-    """Return the names in an OpenSSH pattern list without those it excludes, and its problem."""
+    """Return the names that an OpenSSH pattern list includes, and its problem ("": none)."""
     listed = patterns.split(",")
     excluded = [pattern[1:] for pattern in listed if pattern.startswith("!")]
     names = [

@@ -5,11 +5,12 @@ magic, gets a new id. Merging makes a new cell without outputs. nbstripout (with
 renumbers all cells from 0. By id alone, a record would belong to the wrong cell or to none.
 
 Rules
-- Only an agent cell without runs inherits runs.
+- Split or merged: only an agent cell without runs inherits runs.
 - Split: it takes them from the first cell with runs among the plain code cells below it, if the
   recorded prompt begins with its own text.
 - Merged: it takes them from a deleted cell, if its own text begins with the recorded prompt.
-- Renumbered: a cell takes the records of its text from an id whose cell has another or is gone.
+- Renumbered: any code cell takes the runs of another id, if its text made one of them and the cell
+  that has this id now, if any, made none.
 - A cell that is not an agent cell gives up runs that the agent cell above it has.
 """
 
@@ -35,7 +36,7 @@ def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
 def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     """Return old id -> present id of the cells whose ids have changed.
 
-    If another cell took an old id, and no cell has the text of its runs, HOMELESS is added to it.
+    If a cell takes over an id whose former runs fit no cell, these get the id with HOMELESS added.
     """
     texts = {
         cell_id(c): source_hash(source_of(c))
@@ -117,7 +118,10 @@ def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
 
 
 def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (id, text, ids of the other code cells before the next agent cell)."""
+    """Yield (id, text, ids of the other code cells before the next agent cell) of agent cells.
+
+    The first tuple, with an empty id and text, is for the cells above all agent cells.
+    """
     cell, body, below = "", "", list[str]()
     for item in cells:
         if item.get("cell_type") != "code":
@@ -138,7 +142,7 @@ def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequenc
 
 
 def _read_prompt(listed: Sequence[Record]) -> str:
-    """Return the prompt of the newest run, "" if it is unknown."""
+    """Return the prompt of the first run, which is the newest; "" if it is unknown."""
     events = map(as_dict, as_list(listed[0].get("events")))
     first = next((e.get("content") for e in events if e.get("type") == "user"), "")
     return first.strip() if isinstance(first, str) else ""

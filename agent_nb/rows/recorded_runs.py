@@ -5,8 +5,8 @@ Why: what a project cost, or how two models compare, is spread over many noteboo
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Runs are in the order of `NotebookRuns.list_all`. Copies of a run count once: they have the same
-  id and the same record hash, since other systems name imported runs alike.
+- Runs are in the order of `NotebookRuns.list_all`. Runs with the same id and record hash are copies
+  and count once. The id alone does not decide, since imported runs of other systems may share one.
 - `Runs.rows` holds the runs of map rows that records contain; `map.known_rows.row_runs` reads those
   in a store.
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.

@@ -5,7 +5,7 @@ has named pipes.
 
 Rules
 - The file is in a folder that only the user can read; the folder is removed at the end.
-- Each unit of text is written whole; notebooks that share the output have an encoder each.
+- A frame of the format is written whole; notebooks that share the output have an encoder each.
 - If the reader of stdout goes away, the stream ends and the runs go on.
 """
 
@@ -79,7 +79,7 @@ class Relay:
 
     def _run(self) -> None:
         with Path(self.path).open("rb") as file:
-            last_read = False  # the one after the end, for what was written since the read before
+            last_read = False  # the read after `__exit__` gets the events since the read before it
             while not last_read:
                 last_read = self._over.wait(BEAT)
                 while data := file.read(CHUNK):

@@ -38,9 +38,9 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     #: Patterns that a strict replay does not compare.
     normalize: Sequence[Rule] = ()
-    #: Hosts that a strict replay may ask, of those that it refuses.
+    #: Hosts that a strict replay may ask, although it would refuse them.
     allowed_hosts: Sequence[str] = ()
-    #: The tape is on from the first cell; it is, too, for taped calls whose notebook starts none.
+    #: The tape is on from the first cell, even if the notebook neither starts it nor needs it.
     tape: bool = False
     #: The time zone of the kernel ("": that of this machine).
     zone: str = ""

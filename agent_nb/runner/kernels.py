@@ -5,9 +5,10 @@ starts while this process still imports nbclient; later ones while the previous 
 
 Rules
 - A notebook runs on the requested kernel, else on the one that it names.
-- If that is not installed, a Python notebook runs on the default kernel, with a warning.
-- The tape is on from the first cell where the user wants it, and for a notebook with taped calls
-  that does not start it.
+- If the kernel that it names is not installed, a Python notebook runs on the default kernel, with a
+  warning; a requested kernel that is not installed is an error.
+- The tape is on from the first cell if the user wants it, or if the notebook has taped calls and no
+  cell that starts the tape.
 - Every kernel is fresh and has its own secret; at most one is started early.
 - If an early kernel does not fit or does not start, the notebook starts its own.
 """
@@ -42,8 +43,8 @@ DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
 # `python -m ipykernel_launcher` puts the notebook's folder first on the path, so that its files
 # hide modules of the standard library. Here the folder is added after the kernel is loaded, in
-# front of the installed packages only, as IPython does. What is loaded until then stays to the end,
-# so the collector of garbage need not look at it again and again.
+# front of the installed packages only, as IPython does. Modules loaded by then stay to the end, so
+# `gc.freeze` exempts them from garbage collection.
 LAUNCH = """
 import gc, sys
 gc.disable()
@@ -199,7 +200,7 @@ def choose_kernel(
 ) -> KernelChoice:
     """Return the kernel for the notebook at `path`.
 
-    Its environment fixes the order of sets (hash seed 0). Raises UsageError.
+    Its environment fixes the order of sets (hash seed 0). Raises UsageError as `find_kernel` does.
     """
     notebook_path = path.resolve()
     # runs that Python code begins read this mode from the environment only
@@ -232,7 +233,7 @@ def _needs_tape(nb: Mapping[str, Any]) -> bool:
 def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     """Return (kernel to use, name of the notebook's kernel if that is missing, else "").
 
-    Raises UsageError.
+    `kernel`: the requested one, or "". Raises UsageError if no suitable kernel is installed.
     """
     known = InstalledKernels().find_kernel_specs()
     metadata = as_dict(nb.get("metadata"))

@@ -6,8 +6,10 @@ Rules
 - If all live runs of a cell went as in its last execution (`same_run`), the old records stay.
 - Only the user's own records stay in this way: a live rerun replaces those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file shows these runs, made from the cell's present text. In other cells only their outputs stay.
-- The ids of the runs decide; the content of outputs is not compared.
+  file shows these runs, made from the cell's present text. In other cells the outputs of replayed
+  runs stay, not the execution count.
+- The ids of the runs decide which outputs stay. Outputs are compared for one purpose: a cell of
+  repeated live runs keeps its execution count if all its outputs are the old ones.
 """
 
 from __future__ import annotations
@@ -43,12 +45,13 @@ LANGUAGE = "language_info"
 def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Restore cells of the executed notebook `nb` from `before` where nothing is new.
 
-    Return the ids of the live runs that were dropped.
+    Also restore `language_info` if no run that `nb` shows is new. Return the ids of the live runs
+    that were dropped.
     """
     known = NotebookRuns(before).by_cell()
     hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
-    # cell -> ids of new runs -> ids of old ones
     used = NotebookRuns(before).used_calls()
+    # cell -> ids of new runs -> ids of old ones
     repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known, used)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
@@ -75,7 +78,7 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 def _find_repeated(runs: Runs, known: Runs, used: UsedCalls) -> dict[str, dict[str, str]]:
     """Return, by cell, the ids of live runs that went as before: new id -> old id.
 
-    `used`: which taped calls executions used.
+    `used`: the taped calls that the executions of each cell used.
     """
     key, repeated = user_key(), {}
     for cell, records in runs.items():
@@ -105,7 +108,7 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
 
 
 def _restore_cell(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
-    """Restore the outputs of replayed runs; `hashes`: run id -> hash of the cell it ran."""
+    """Restore the outputs of replayed runs; `hashes`: run id -> hash of the source it ran."""
     shown_outputs, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
@@ -154,7 +157,7 @@ def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, list[Output]
 
 
 def _replace_outputs(cell: Mapping[str, Any], known: Mapping[str, list[Output]]) -> list[Output]:
-    """Return the outputs of a cell with those in `known` for each run in it."""
+    """Return the outputs of a cell; those of a run in `known` are replaced by its known outputs."""
     outputs: list[Output] = []
     for output in list_outputs(cell):
         if _continued_run(output) in known:

@@ -3,9 +3,10 @@
 Why: a failed test is useful only if it says which command makes it pass, without a search.
 
 Rules
-- Only failures make the test fail, not warnings or differences that were not compared.
-- It ends with the cheapest command that helps.
-- Text of notebooks is made printable here; JSON and XML are valid whatever a kernel writes.
+- Only `problems` make the test fail, not warnings or differences that were not compared.
+- A report ends with the cheapest commands that help.
+- JSON and XML are valid whatever a kernel writes. Text is made printable here for XML only; for a
+  terminal, `cli.terminal` does it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Kind = Literal[
     "unrecorded", "stale", "drift", "changed", "picture", "untrusted", "status", "error", "kernel",
     "timeout", "notebook",
 ]  # fmt: skip
-# kinds that `run` does not detect: without --live it would play the same record again
+# kinds that `run` does not detect: without --live it would replay the same record
 UNNOTICED: tuple[Kind, ...] = ("changed", "picture")
 AGAIN = "To record it again: jupyter agent-nb run{live} --inplace {notebook}"
 SIGN = "To let its calls run again, read and sign them: jupyter agent-nb sign {notebook}"
@@ -48,7 +49,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one notebook; it passed if there are no `problems`."""
+    """The result of one notebook, which passed if `problems` is empty."""
 
     notebook: str
     problems: tuple[Problem, ...] = ()
@@ -69,7 +70,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it has no problems, as far as it ran."""
+        """Whether the notebook has no problems, as far as it ran."""
         return not self.problems
 
     @property

@@ -46,7 +46,7 @@ class Agents:
         self._streams: list[Stream] = []
 
     async def __call__(self, message: str, conversation: str) -> Launch:
-        """Start a run. Raises UsageError while another run of the conversation is active."""
+        """Start a run. Raises UsageError while a run of the `conversation` ("": none) is active."""
         turns = self._turns.pop(conversation, []) if conversation else []
         if conversation:
             self._turns[conversation] = turns  # moved to the end: the most recently used

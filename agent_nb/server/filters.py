@@ -23,8 +23,9 @@ Predicate = Callable[[Event], bool]
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """The events to pass.
 
-    kinds: types to pass, empty for all. exclude: types to leave out. path: a path pattern.
-    internal, deltas: whether these events pass. custom: a function that must accept an event too.
+    kinds: types to pass, empty for all. exclude: types to leave out. The type of a delta is its
+    `of`. path: a path pattern ("": any path). internal, deltas: whether these events pass. custom:
+    a function that must accept the event, too.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -35,7 +36,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     custom: Predicate | None = None
 
     def __call__(self, event: Event) -> bool:
-        """True if the subscriber receives `event`."""
+        """Return whether the subscriber receives `event`."""
         if isinstance(event, Delta):
             kind, passes = event.of, self.deltas
         else:
@@ -50,7 +51,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_internal(event: Event) -> bool:
-    """True for model requests and for events that other formats call internal."""
+    """Return whether an event is a model request, or internal in another format."""
     if isinstance(event, Node):
         return event.name == "llm" or bool(event.data and event.data.get("internal"))
     return isinstance(event, Extension) and event.name.startswith("internal:")
@@ -67,7 +68,7 @@ def pattern(glob: str) -> re.Pattern[str]:
     out = ""
     for number, part in enumerate(glob.strip("/").split("/")):
         if part == "**":
-            # after a level, `**` also matches no further one, so it includes the `/` before it
+            # after a level, `**` may also match nothing, so its group includes the `/` before it
             out += "(?:.*)" if not number else "(?:/.*)?"
         else:
             piece = "".join("[^/]*" if c == "*" else re.escape(c) for c in part)

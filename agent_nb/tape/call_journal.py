@@ -1,13 +1,14 @@
-"""The journal of a model call while it goes on: what has come survives a kernel that dies.
+"""The journal of a model call in progress: the answer so far survives a kernel that dies.
 
 Why: the record of a call is made when its cell ends, since later requests hold the results of its
-tools. Until then the run stands in a journal, as every run does (`record.journal`).
+tools. Until then its run is kept in a journal, as every run is (`record.journal`).
 
 Rules
-- What a client has got stands in the journal, but for text that may begin a key or a path.
-- It has no secret, and no exchange: a run that is recovered from it is never replayed.
-- A path that no decoder reads (files, embeddings) has no journal.
-- A call goes on whatever becomes of its journal.
+- The journal holds each part of an answer before the client receives it, except text that may be
+  the beginning of a key or of the home folder. A compressed answer comes at its end.
+- The journal holds no secrets and no exchange: a run that is recovered from it is never replayed.
+- A request whose path no decoder reads (files, embeddings) has no journal.
+- A fault of the journal does not stop the call.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class CallJournal:
         self._reads = False  # a part of the answer was read
 
     def open(self, secrets: Mapping[str, str], open_journal: Callable[[str], Journal]) -> None:
-        """Begin the log, and its journal by the id of the run, before anything is received.
+        """Begin the log, and the journal that `open_journal` returns for the id of the run.
 
-        `secrets`: values by name, apart from those that the request carries.
+        Called before `receive`. `secrets`: values by name, beside those that the request carries.
         """
         redaction = _UncutHome({**secrets, **find_secrets(self._request, self._headers)})
         decoder = make_decoder(self._request.path)
@@ -50,14 +51,12 @@ class CallJournal:
         begin_log(self.log, self._request, redaction.value)
 
     def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
-        """Write what a piece of the answer says; a compressed one waits for `end`."""
+        """Write the events of a piece of the answer; a compressed answer waits for `end`."""
         if status < 400 and headers.get("content-encoding", "identity") == "identity":
             self._read(piece)
 
     def end(self, exchange: Exchange | None) -> None:
-        """End the log and the journal with a redacted exchange; None: no answer began, nothing is
-        kept.
-        """
+        """End log and journal with a redacted exchange; None: no answer, the journal is removed."""
         with suppress(Exception):
             if exchange is not None:
                 if self._reader is not None and exchange.response.status < 400:
@@ -92,7 +91,7 @@ class _UncutStream(Redactor):
     def __init__(self, secrets: Mapping[str, str]) -> None:
         super().__init__(secrets)
         self._home = Home.of_user()
-        self._tail = ""  # may begin the home folder
+        self._tail = ""  # text held back, which may be the beginning of the home folder
 
     def feed(self, text: str) -> str:
         text = self._tail + super().feed(text)

@@ -1,13 +1,13 @@
-"""What Claude Code (`claude -p` in a cell) says of itself and its surroundings in each request.
+"""The facts about itself and its surroundings that Claude Code (`claude -p`) puts in each request.
 
-Why: with the same prompt its requests differ in every process, day, folder and commit.
+Why: with the same prompt its requests differ in every process, month, folder and commit.
 
 Rules
 - The ids of the device and the account are secrets: they are sent on and never stored.
 - When requests are compared, the user's ids, the session, the folder, the system, the shell, the
-  month and the state of the git repository are masked, wherever they stand.
-- The program's version counts: another one has other texts and tools.
-- Only requests that carry a session of the program are read, so that no other prompt is masked.
+  month, the memory's path and the state of the git repository are masked, wherever they occur.
+- The program's version is compared: another version sends other texts and tools.
+- Only requests that carry a session of the program are masked, so that other prompts stay whole.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 from ..wire import as_dict, encode_canonical
 
-# other requests to other servers would make its tools differ, and are refused in a test
+# keeps the program from asking other servers: their answers change its tools, a test refuses them
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 _DEVICE, _SESSION = "device_id", "session_id"
-_LINE = r'(?:[^"\\]|\\[^n])*'  # of a text in JSON
+_LINE = r'(?:[^"\\]|\\[^n])*'  # the rest of a line of a text, as JSON escapes it
 _BLOCK = (
-    r'(?:(?!Claude Code attached|</system-reminder>)(?:[^"\\]|\\.))*'  # up to its last sentence
+    r'(?:(?!Claude Code attached|</system-reminder>)(?:[^"\\]|\\.))*'  # a git status to its end
 )
 _MASKS = (
     (rf"\\n - (?:Platform|Shell|OS Version): {_LINE}", "…system"),
@@ -42,7 +42,7 @@ _old_user = re.compile(
     r"user_(?P<device_id>.+?)_account_(?P<account_uuid>.*?)_session_(?P<session_id>[\w-]+)"
 ).fullmatch
 
-Mask = tuple[str, str]  # a pattern, and what stands for it
+Mask = tuple[str, str]  # a pattern, and the text that replaces its matches
 
 
 def list_ids(body: Any) -> Iterator[tuple[str, str]]:
@@ -51,7 +51,7 @@ def list_ids(body: Any) -> Iterator[tuple[str, str]]:
 
 
 def list_masks(body: Any) -> list[Mask]:
-    """Return the masks of a request's canonical text."""
+    """Return the masks for a request's canonical text, [] for a request of another program."""
     session = _read_user(body).get(_SESSION)
     if not session:
         return []
@@ -59,7 +59,8 @@ def list_masks(body: Any) -> list[Mask]:
     masks = [(re.escape(encode_canonical(user)[1:-1]), "…user"), (re.escape(session), "…session")]
     found = _find_folder(encode_canonical(body))
     if found and len(folder := found[1]) > 1:
-        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{folder}"'))  # of its folder of sessions
+        # the name of the folder in which the program keeps the sessions of this working folder
+        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{folder}"'))
         masks += [
             (rf"{re.escape(folder)}(?![\w-])", "…folder"),
             (rf"(?<=[/\\]){re.escape(name)}(?=[/\\])", "…folder"),
@@ -74,7 +75,7 @@ def read_version(body: Any) -> str:
 
 
 def drop_reminders(message: Any) -> Any:
-    """Return a message without the texts that the program puts before the user's own."""
+    """Return a message without the program's reminders; one of reminders alone stays as it is."""
     if not isinstance(message, dict) or not isinstance(parts := message.get("content"), list):
         return message
     own = [p for p in parts if not str(as_dict(p).get("text")).startswith("<system-reminder>")]
@@ -82,7 +83,7 @@ def drop_reminders(message: Any) -> Any:
 
 
 def _read_user(body: Any) -> dict[str, str]:
-    """Return the ids in a request's `metadata.user_id`, {} if it is not of the program."""
+    """Return the ids in a request's `metadata.user_id`, {} for a request of another program."""
     user = as_dict(as_dict(body).get("metadata")).get("user_id")
     if not isinstance(user, str):
         return {}

@@ -1,10 +1,10 @@
-"""What becomes of the requests that reach the relay: sent, answered from a record, or refused.
+"""Decides about each request that reaches the relay: send, answer from a record, or refuse it.
 
 Rules
-- A request is judged in a thread, unless that is quick: a change of threads delays it.
-- It waits for room in the budget on the event loop. In threads, those that wait would keep the
-  calls under way from ending.
-- What is decided to be sent is finished in any case, also if its client goes away before.
+- A request is judged in a thread, unless judging is quick: a change of threads delays a request.
+- A request waits for room in the budget on the event loop. Waiting requests would occupy the
+  threads in which calls under way have to end.
+- `Live.finish` is called for every request that is to be sent, also if its client goes away first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .spending import Charge, Spending
 
 
 class Live(msgspec.Struct, frozen=True):
-    """A request is sent to its provider.
+    """The decision to send a request to its provider, with functions that follow the exchange.
 
     `begin` is called while the request is on its way, on the event loop: in a thread it would keep
     the loop from the answer. Then `receive` gets each piece of the answer, with its status and
-    headers, before the client does. `finish` gets the exchange, None if no answer began, also where
-    nothing was sent; it is called in a thread.
+    headers, before the client does. `finish` gets the exchange, in a thread since reading it takes
+    time, or None if no answer began or nothing was sent.
     """
 
     finish: Callable[[Sent | None], None]
@@ -38,7 +38,7 @@ Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
 
 
 class Decisions:
-    """Decides about requests; `answer` and `is_quick` are those of `Relay`."""
+    """Decides about requests under the budget of `spending`; for the arguments see `Relay`."""
 
     def __init__(self, answer: Answer, is_quick: Callable[[], bool]) -> None:
         self.spending = Spending()
@@ -47,11 +47,12 @@ class Decisions:
     async def decide(
         self, request: Request, headers: Mapping[str, str]
     ) -> Live | Response | Refusal:
-        """Return what becomes of a request, which is sent only if the budget has room for it; if
-        its client goes away meanwhile, it is finished.
+        """Return the decision about a request; wait until the budget has room to send it.
+
+        If the task is cancelled because the client goes away, call `Live.finish` with None.
         """
         try:
-            # a budget looks prices up
+            # with a budget, judging looks prices up, which is not quick
             if not self.spending.budget and self._is_quick():
                 decision, charge = self._judge(request, headers)
             else:
@@ -85,7 +86,7 @@ class Decisions:
     def _judge(
         self, request: Request, headers: Mapping[str, str]
     ) -> tuple[Live | Response | Refusal, Charge]:
-        """Return what becomes of a request, and what it may cost if it is sent."""
+        """Return the decision about a request, and what it may cost if it is sent."""
         decision = self._answer(request, headers)
         if not isinstance(decision, Live):
             return decision, Charge()
@@ -100,6 +101,7 @@ class Decisions:
 
 
 def _give_up(asking: asyncio.Future[tuple[Live | Response | Refusal, Charge]]) -> None:
+    """Finish a request whose client went away while the request was judged."""
     if not asking.cancelled() and asking.exception() is None:
         decision, _ = asking.result()
         if isinstance(decision, Live):

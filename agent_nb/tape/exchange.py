@@ -1,12 +1,13 @@
-"""One HTTP exchange with a model's server: what was asked and what was answered, as JSON values.
+"""One HTTP exchange with a model's server: request and response, as JSON values.
 
 Why values and not bytes: a replay must give an SDK the same objects, not the same packets, and
 JSON can be searched, compared and redacted.
 
 Rules
-- A body is JSON, an event stream, a text of at most `LONGEST` bytes, or known by its digest alone.
+- A body is empty, JSON, an event stream, a text of at most `LONGEST` bytes, or known by its digest
+  alone.
 - A chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
-- Padding that a server adds at random (`obfuscation`) is empty.
+- Random padding in the chunks of a stream (`obfuscation`) is emptied.
 """
 
 from __future__ import annotations
@@ -32,21 +33,24 @@ _LAST = ("message_stop", "response.completed", "response.incomplete", "response.
 
 _of_google = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
 
-# half a character comes from an escape alone, since the text was decoded
+# an escape of half a character; decoded UTF-8 has half characters nowhere else
 _may_be_half = re.compile(r"\\u[dD][89a-fA-F]").search
 
 BodyKind = Literal["none", "json", "stream", "text", "digest"]
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The body of a request or an answer; a stream's `value` is the list of its chunks."""
+    """The body of a request or a response.
+
+    `value`: a JSON value, the list of a stream's chunks, a text, or `sha256` and size in `bytes`.
+    """
 
     kind: BodyKind = "none"
     value: Any = None
 
     @classmethod
     def read(cls, data: bytes, content_type: str = "") -> Body:
-        """Return the body that `data` holds."""
+        """Return the body that `data` holds; a digest if it is too large or not text."""
         if not data:
             return cls()
         if len(data) <= LARGEST:
@@ -73,7 +77,7 @@ class Body(msgspec.Struct, frozen=True):
         return last.get("text") == "[DONE]" or data.get("type") in _LAST or any(reasons)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes of the body, a stream chunk by chunk."""
+        """Yield the bytes of the body, a stream chunk by chunk; nothing for a digest."""
         if self.kind == "stream":
             yield from map(_write_chunk, self.value)
         elif self.kind == "json":
@@ -99,7 +103,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; `headers` are the few that a replay sends again. `complete`: all of it came."""
+    """An answer; `headers`: the few that a replay sends again. `complete`: its end was received."""
 
     status: int = 200
     headers: Mapping[str, str] = {}
@@ -113,8 +117,9 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A request is not answered; `message` says why, as an error of the provider. `passing`: an SDK
-    may send it again.
+    """The relay's own answer to a request that it refuses: an error in the provider's form.
+
+    `message`: the reason. `status`: the HTTP status. `passing`: an SDK may send the request again.
     """
 
     message: str

@@ -1,11 +1,11 @@
 """Headers of requests and answers: which ones pass the relay, and where a redirect leads.
 
-Why redirects: a client looks for a relative address at the relay, and one that follows an address
-of the server itself leaves the tape.
+Why redirects: a client would resolve a relative location against the relay's address, and would
+leave the tape by following a location on the server itself.
 
 Rules
-- Headers for the next host only (`connection` and those that it lists) stay here.
-- A redirect inside the server's base URL leads back to the relay, any other one to its own place.
+- Hop-by-hop headers (`connection`, those that it lists, and the like) are not passed on.
+- A redirect inside the server's base URL leads back to the relay, any other one to its own target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOP = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # of a request
+_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # the relay sends its own
 _PORTS = {"http": 80, "https": 443}
 
 Pairs = Iterable[tuple[bytes, bytes]]
@@ -34,14 +34,14 @@ def join_headers(pairs: Pairs) -> dict[str, str]:
 
 
 def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a request that its server gets."""
+    """Return the headers to send to the server, which is asked for an uncompressed answer."""
     ours = _OURS | _list_hops(headers)
     passed = {name: value for name, value in headers.items() if name not in ours}
     return {**passed, "accept-encoding": "identity"}
 
 
 def select_answered(pairs: Pairs, location: str) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer that the client gets, a redirect with another `location`."""
+    """Return the headers to send to the client; `location` replaces the target of a redirect."""
     raw = list(pairs)
     ended = _HOP | _list_hops(join_headers(raw))
     return [
@@ -56,8 +56,9 @@ def _list_hops(headers: Mapping[str, str]) -> set[str]:
 
 
 class Redirect:
-    """Where the answer to a request for `path` of the server at `base` leads. `target`: with its
-    host; `path`: below the base URL, "" if it leads elsewhere.
+    """The redirect to `location` in the answer to a request for `path` of the server at `base`.
+
+    `target`: the absolute URL. `path`: path and query below `base`, "" if it leads elsewhere.
     """
 
     def __init__(self, base: str, path: str, location: str) -> None:
@@ -70,7 +71,7 @@ class Redirect:
             pass
 
     def lead(self, address: str) -> str:
-        """Return the location for a client to which `address` is the base URL."""
+        """Return the location for a client whose base URL is `address`."""
         return f"{address}{self.path}" if self.path else self.target
 
 

@@ -1,18 +1,17 @@
-"""Sees the hosts that the code of a notebook asks beside the tape, and refuses them in a test.
+"""Reports the hosts that the code of a notebook asks without the tape; refuses them in a test.
 
 Why: such a call is not recorded, and a test that asks a server proves nothing.
 
 Rules
-- Look-ups are seen by wrappers of `socket.getaddrinfo` and of the event loop's, which `stop` takes
-  away. An audit hook could not be removed, and has no frame of the caller under asyncio.
-- A test adds an audit hook: it sees addresses without a name, and libraries that look up by
-  themselves. Where look-ups of an allowed host lead, a connection may go.
+- Wrappers of `socket.getaddrinfo` and of the event loop's own see look-ups; `stop` removes them. An
+  audit hook cannot be removed, and under asyncio does not see the caller's frame.
+- A test adds an audit hook, for connections to bare addresses and for libraries with their own
+  look-up. Connections to the addresses that an allowed host resolved to are allowed.
 - This machine is never reported, nor is a request of this package outside a test.
-- Child processes have no hook. In a test their variables lead to a proxy, which asks
+- Child processes have no hook. In a test their variables lead to a proxy, which calls
   `refuse_target`: the relay where a tape is on, else a tunnel (`lead_children`).
-- What libraries ask by themselves, not for the notebook, is kept off in a test where they have a
-  variable for it (`quiet_libraries`): a refusal would fail the test, and an upload comes some time
-  later, in whichever cell runs then.
+- In a test, environment variables keep libraries from requests of their own, such as uploads of
+  traces (`quiet_libraries`): a refusal would fail whichever cell runs at that time.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from .providers import is_model_host, list_addresses
 from .tunnel import Tunnel
 
 _OURS = str(Path(__file__).parents[1]) + os.sep
-# who calls `socket.getaddrinfo` for an event loop, whose own look-up was seen before
+# files that call `socket.getaddrinfo` for an event loop, whose wrapper has seen the look-up already
 _OF_LOOP = (executor.__file__, base_events.__file__)
 _CELL = ("ipykernel_", "<ipython-input-")  # in the names of the files of cells
 _CONNECTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
@@ -50,7 +49,7 @@ _LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.get
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _LED = ("http_proxy", "https_proxy", "no_proxy")
 _HERE = ("127.0.0.1", "localhost", "::1")
-# what libraries ask by themselves, and the variables that keep them from it
+# variables that keep libraries from requests of their own
 _QUIETING = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # LiteLLM fetches a list of prices when it is imported
     "OPENAI_AGENTS_DISABLE_TRACING": "true",  # the Agents SDK uploads traces, some seconds later
@@ -59,9 +58,9 @@ _QUIETING = {
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """A host that the notebook asks; `line` is that of the running cell, 0 if it is not known.
+    """A host that the notebook asks without the tape.
 
-    `taped`: a tape is on.
+    `line`: the line of the running cell, 0 if unknown. `taped`: a tape is on.
     """
 
     host: str
@@ -71,7 +70,7 @@ class Contact(msgspec.Struct, frozen=True):
 
     @property
     def notice(self) -> str:
-        """That the call is not recorded, and how a model call is."""
+        """The warning that the call is not recorded, with advice on recording a model call."""
         return (
             f"{self._where} {self.host} beside the tape: the call is not recorded."
             f" A model call is with: from agent_nb import tape; {self._remedy}."
@@ -79,7 +78,7 @@ class Contact(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why a test does not reach the host, and what allows it."""
+        """The reason why a test refuses the host, with advice on recording or allowing it."""
         allow = f"allowed_hosts = [{json.dumps(self.host)}] below [tool.agent_nb] in pyproject.toml"
         if not self.taped:
             return (
@@ -111,10 +110,10 @@ class Contact(msgspec.Struct, frozen=True):
 
 
 class HostWatch:
-    """Watches the look-ups of this process from `start` to `stop`.
+    """Watches the look-ups of this process from `start` to `stop`; in a test, also afterwards.
 
-    `list_allowed` returns the hosts that a test may ask; without it nothing is refused.
-    `models_only`: of the others, those are refused that serve models.
+    `list_allowed` returns the hosts that a test may ask (None: not a test, nothing is refused).
+    `models_only`: of the other hosts, refuse only those that serve models.
     """
 
     def __init__(
@@ -129,7 +128,7 @@ class HostWatch:
         self._lock = threading.Lock()
         self._contacts: dict[str, Contact] = {}  # by host, those not taken yet
         self._reported: set[str] = set()
-        self._addresses: set[str] = set()  # where allowed hosts are
+        self._addresses: set[str] = set()  # of allowed hosts
         self._originals: tuple[Any, Any] | None = None
         self._wrappers: tuple[Any, Any] | None = None
 
@@ -158,7 +157,7 @@ class HostWatch:
             sys.addaudithook(self._audit)
 
     def stop(self) -> None:
-        """Take the wrappers away; below a wrapper of other code they stay and see nothing."""
+        """Remove the wrappers, not the audit hook; below other code's wrappers they see nothing."""
         if self._originals is None or self._wrappers is None:
             return
         if socket.getaddrinfo is self._wrappers[0]:
@@ -168,7 +167,7 @@ class HostWatch:
         self._originals = None
 
     def take_contacts(self) -> list[Contact]:
-        """Return the hosts that were asked since the last call; outside a test each but once."""
+        """Return the hosts asked since the last call; outside a test, each host only once ever."""
         with self._lock:
             contacts, self._contacts = list(self._contacts.values()), {}
             if self._list_allowed is None:
@@ -176,11 +175,11 @@ class HostWatch:
             return contacts
 
     def lead_children(self) -> None:
-        """Lead child processes through a tunnel, which refuses what `refuse_target` does.
+        """Lead child processes through a tunnel, which refuses the targets of `refuse_target`.
 
-        This process keeps its variables, and so do its libraries: what `putenv` sets reaches
-        children alone, those that are given no environment of their own. Behind a proxy of the user
-        nothing is set: a tunnel would have to log in there as each program does.
+        `putenv` leaves `os.environ` unchanged, so the tunnel serves only child processes that are
+        started without an environment of their own. If the user has a proxy, nothing is set: the
+        tunnel would have to log in there as each program does.
         """
         if getproxies_environment().keys() & {"http", "https", "all"}:
             return
@@ -192,7 +191,10 @@ class HostWatch:
                 os.putenv(name.upper(), value)
 
     def refuse_target(self, target: str) -> str:
-        """Report the target of a proxy's request; return why it is refused, "" if it is not."""
+        """Report the target of a proxy's request if it is refused; return the reason, else "".
+
+        Without `models_only`, refuse all: allowed hosts bypass the proxy (`refusing_variables`).
+        """
         netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
         host, _, port = netloc.rpartition(":")
         name = _read_name(host or port)
@@ -214,7 +216,7 @@ class HostWatch:
             os.environ.setdefault(name, value)
 
     def refusing_variables(self, proxy: str) -> dict[str, str]:
-        """Return the variables that send child processes to a proxy, but for allowed hosts."""
+        """Return the variables that send child processes to a proxy, except to allowed hosts."""
         assert self._list_allowed is not None
         direct = ",".join([*_HERE, *sorted(self._list_allowed())])
         values = {**dict.fromkeys(_PROXIES, proxy), "no_proxy": direct}
@@ -226,7 +228,7 @@ class HostWatch:
                 self._contacts.setdefault(contact.host, contact)
 
     def _see(self, host: Any, port: Any, frame: FrameType | None) -> None:
-        """Report a look-up. Raises ConnectionRefusedError if it is refused."""
+        """Report a look-up of another machine. Raises ConnectionRefusedError if it is refused."""
         name = _read_name(host)
         if not name or self._originals is None or _is_here(name):
             return
@@ -285,7 +287,7 @@ def _is_here(name: str) -> bool:
 
 
 def _find_line(frame: FrameType | None) -> tuple[bool, int]:
-    """Return whether the nearest known frame is of this package, and else the line of its cell."""
+    """Return (True, 0) if this package is the nearest caller, else (False, line of a cell or 0)."""
     while frame is not None:
         path = frame.f_code.co_filename
         if path.startswith(_OURS):

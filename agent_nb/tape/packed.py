@@ -1,15 +1,16 @@
-"""An exchange in the form in which a record holds it, and back.
+"""Packs an exchange into the form in which a record holds it, and unpacks it.
 
     {"request": {"method": …, "provider": …, "path": …, "query": …, "body": …},
      "response": {"status": …, "headers": …, "body": …}, "attempts": n}
 
-A body is `{"json": …}`, `{"text": …}`, `{"digest": …}`, `{"stream": columns}`, the body of a
-request `{"object": …}` (`conversations`), an answer in JSON `{"value": …, "seen": […]}`.
+A body is `{"json": …}`, `{"text": …}`, `{"digest": …}` or `{"stream": columns}`. A JSON object in a
+request is `{"object": …}` (`conversations`), JSON in an answer `{"value": …, "seen": […]}`. A large
+answer is compressed: `{"zip": base64}`.
 
 Rules
-- What was packed is read again before it is kept: if that does not give the same values, the
-  bodies are kept by their digests, and nothing is replayed.
-- Texts in an answer that the log has already are references (`references`).
+- A packed exchange is unpacked before it is kept. If the result differs, or the packed form exceeds
+  `_MOST` bytes, only the digests of the bodies are kept, and nothing is replayed.
+- Texts of an answer that the log holds already are references (`references`).
 - A record with a missing or changed payload is not read: UsageError.
 """
 
@@ -33,10 +34,10 @@ from .conversations import Conversations, unpack_body
 from .exchange import Body, Exchange, Request, Response
 from .references import Dereferencer, References, damaged_error
 
-_ZIPPED = 16 * 1024  # bytes of an answer that is compressed
+_ZIPPED = 16 * 1024  # bytes above which an answer is compressed
 _LARGEST = 1 << 24  # bytes that an answer may decompress to
-_WHOLE = 1 << 62  # a packer's limit for payloads: an answer has none
-_MOST = 2 << 20  # bytes of a packed exchange
+_WHOLE = 1 << 62  # bytes above which a packer makes payloads: never for an answer
+_MOST = 2 << 20  # bytes of a packed exchange; above, its bodies are kept as digests
 
 
 def texts_of(log: Sequence[Event]) -> list[str]:
@@ -49,7 +50,7 @@ def texts_of(log: Sequence[Event]) -> list[str]:
 
 
 class ExchangePacker:
-    """Packs the exchanges of one kernel, whose requests repeat each other."""
+    """Packs the exchanges of one kernel: messages that its requests repeat are stored once."""
 
     def __init__(self, home: Home) -> None:
         self._home, self._conversations = home, Conversations(home)
@@ -75,7 +76,7 @@ def _equal(one: Exchange, other: Exchange) -> bool:
 
 
 def _without_bodies(exchange: Exchange) -> Exchange:
-    """Return an exchange whose bodies are known by their digests."""
+    """Return the exchange with digests in place of its bodies."""
     request, response = exchange.request, exchange.response
     return msgspec.structs.replace(
         exchange,
@@ -147,7 +148,7 @@ def _pack_response(
 def read_exchange(
     record: Mapping[str, Any], payloads: Mapping[str, Any] | None = None
 ) -> Exchange | None:
-    """Return the exchange of a record, None if it holds none that a replay can use.
+    """Return the exchange of a record, None if it holds none or the record was cut.
 
     `payloads`: those beside the record. Raises UsageError if the record is damaged.
     """
@@ -222,7 +223,7 @@ def _unpack_response(
 
 
 def _unzip(text: Any) -> Any:
-    """Return the JSON value of a compressed answer. Raises UsageError."""
+    """Return the JSON value of a compressed answer. Raises UsageError if damaged or too large."""
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST)

@@ -1,5 +1,5 @@
-"""What an answer repeats is stored as a reference: texts of events, fields of the request, and
-larger values that stand in it more than once.
+"""References in a stored answer, in place of texts of the log's events, fields of the request, and
+larger values that occur in the answer more than once.
 
 Why: the Responses API sends a text five times, and instructions and tools three times.
 
@@ -23,9 +23,9 @@ from ..wire import encode_canonical
 TEXT, FIELD, SEEN, LITERAL = "$text", "$field", "$seen", "$is"
 _MARKS = frozenset({TEXT, FIELD, SEEN, LITERAL})
 _SHORTEST_TEXT = 24  # characters of a text that is worth a reference
-_SMALLEST = 64  # characters of the canonical text of another value
+_SMALLEST = 64  # characters of the canonical text of a list or object that is worth one
 _HEAVIEST = 1 << 26  # values and characters that one answer may expand to
-_DEEPEST = 200
+_DEEPEST = 200  # levels of nesting that are read
 
 
 def damaged_error(why: str) -> UsageError:
@@ -34,8 +34,10 @@ def damaged_error(why: str) -> UsageError:
 
 
 class References:
-    """Replaces what is known by references. `texts`: of the blocks of the log; `fields`: of the
-    request's body. After packing, `seen` are the values that were repeated.
+    """Replaces known and repeated values by references; call `count`, then `pack`.
+
+    `texts`: of the blocks of the log. `fields`: of the request's body. `seen`: the repeated values,
+    packed, which the record must hold too.
     """
 
     def __init__(self, texts: Sequence[str], fields: Mapping[str, Any]) -> None:
@@ -50,7 +52,7 @@ class References:
                 self._known[key] = {TEXT: index}
 
     def count(self, values: Iterable[Any]) -> None:
-        """Count the larger values inside `values`; those that come twice get references."""
+        """Count the larger values inside `values`; `pack` replaces those that occur twice."""
         pending = list(values)
         while pending:
             value = pending.pop()
@@ -97,30 +99,30 @@ def _key(value: Any) -> str:
 
 
 class Dereferencer:
-    """Replaces references by what they stand for; the arguments are those of `References`."""
+    """Replaces references by their values; for the arguments see `References`."""
 
     def __init__(self, texts: Sequence[str], fields: Mapping[str, Any], seen: Any) -> None:
         self._texts, self._fields = texts, fields
         self._seen = seen if isinstance(seen, list) else []
         self._values: dict[int, tuple[Any, int]] = {}  # of `seen`: (value, its weight)
-        self._open: set[int] = set()  # indices of `seen` that are being read: a circle meets itself
+        self._open: set[int] = set()  # indices of `seen` that are being read, to find circles
         self._weight = 0
 
     def text(self, index: Any) -> str:
-        """Return a text of the log. Raises UsageError if there is none."""
+        """Return the text of the log with this index. Raises UsageError if the log has none."""
         if type(index) is not int or not 0 <= index < len(self._texts):
             raise damaged_error("its answer names a text that is missing")
         self.add_weight(len(self._texts[index]))
         return self._texts[index]
 
     def add_weight(self, weight: int) -> None:
-        """Count what is being read. Raises UsageError above the limit."""
+        """Count values and characters that are read. Raises UsageError above `_HEAVIEST`."""
         self._weight += weight
         if self._weight > _HEAVIEST:
             raise damaged_error("its answer is too large")
 
     def unpack(self, value: Any, depth: int = _DEEPEST) -> Any:
-        """Return the value that `References.pack` got. Raises UsageError."""
+        """Return the value that `References.pack` received. Raises UsageError if it is damaged."""
         self.add_weight(len(value) if isinstance(value, str) else 1)
         if not isinstance(value, dict | list):
             return value

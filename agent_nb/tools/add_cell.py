@@ -23,7 +23,7 @@ from .offered_code import ADD_CELL, LONGEST, find_code_fault
 
 SHORT = 4  # characters of a run's id that distinguish it from the other runs of a notebook
 _COUNT = "cells offered"  # key in `ToolContext.state` of how many cells the run has offered
-_RUN_ID = re.compile("[0-9a-f]{12}")  # one that the package has made, not the user
+_RUN_ID = re.compile("[0-9a-f]{12}")  # an id that the package has made, not the user's trace id
 
 
 def for_people(text: str) -> dict[str, str]:

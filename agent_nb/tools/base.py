@@ -1,6 +1,6 @@
 """The contract of tools: a tool, its context, updates and outcome, approval questions, reports.
 
-Why: tools of other packages build on these types, so the rest of the room may change.
+Why: tools of other packages build on these types alone, so the rest of `tools` may change.
 
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
@@ -38,7 +38,7 @@ def current_call() -> str:
 
 
 def enter_call(path: str) -> None:
-    """Mark the context as part of a call."""
+    """Mark the current context as part of the call `path` (see `current_call`)."""
     _call.set(path)
 
 
@@ -222,7 +222,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     invoke: Callable[..., Any]
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     effect: Effect = "none"
-    declared: bool = True  # else a notebook function's effect is what its code uses (`reads`)
+    declared: bool = True  # False: a function without a stated effect; its code decides (`reads`)
     timeout: float | None = None
     # where it is called; coroutine functions always on the agent's event loop
     thread: Literal["worker", "main", "loop"] = "worker"
@@ -233,11 +233,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     preview: Callable[[dict[str, Any], ToolContext], str] | None = None
     command: str = ""  # the parameter that holds a shell command, for the globs of policies
     grace: float = 0.03  # seconds to clean up after a stop
-    # what must equal the record when a test runs a call again
+    # what must equal the record when a test runs a call again (see `decorator.tool`)
     compare: Compare = "full"
     agent: Any = None  # the agent behind this tool
     each: bool = False  # a yes to the whole run does not cover it
-    origin: str = ""  # what runs its calls instead of `invoke`: a remembered yes is for it alone
+    origin: str = ""  # identifies what runs its calls, if not `invoke`'s code, for a remembered yes
 
     @property
     def name(self) -> str:

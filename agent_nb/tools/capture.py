@@ -6,11 +6,11 @@ own code print at the same time, and tool output must pass the secret filter.
 Rules
 - The streams stay in place and only their `write` is replaced: code that holds a stream is captured
   too, and `print` of CPython up to 3.13, which holds no reference to its stream, cannot crash.
-- Threads that captured code starts, and functions it submits to a thread pool, belong to its
-  capture. Once the code has ended they print to the streams.
+- Threads that captured code starts, and functions that it submits to a thread pool, belong to its
+  capture. Once the capture has ended, they print to the streams.
 - Text that a capture passes on to a stream is filtered as one text, so that a key in two writes is
   found. Writes of code outside the capture are filtered one by one.
-- Not captured: what C code writes to file descriptors, and other processes.
+- What C code and other processes write to file descriptors is not captured.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class OutputCapture:
 
     @staticmethod
     def hook(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Replace a method of a shell by `make(method)` while a capture is open.
+        """Have each capture that opens from now on replace a method of a shell by `make(method)`.
 
-        Hooking twice changes nothing.
+        The method comes back when no capture is open. Hooking twice changes nothing.
         """
         with _lock:
             if not any(known is owner and name == other for known, other, _ in _hooks):
@@ -130,7 +130,7 @@ class OutputCapture:
         return restore
 
     def pass_on(self, write: Write, text: str) -> None:
-        """Write `text`, filtered, to a stream, if output also goes to the streams."""
+        """Write `text`, filtered, by the `write` of a stream, if the capture writes `through`."""
         if not self._through:
             return
         if self.redaction is None:
@@ -158,7 +158,7 @@ _restore: list[Callable[[], None]] = []  # undo each `_replace`, once no capture
 
 
 def _install(capture: OutputCapture) -> None:
-    """Open a capture. The first one hooks thread pools, each one the current stdout and stderr."""
+    """Open a capture; replace what is not replaced yet: `submit`, hooked methods, `write`."""
     with _lock:
         if not _open:
             _replace(ThreadPoolExecutor, "submit", _capturing_submit)

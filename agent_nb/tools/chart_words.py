@@ -1,7 +1,7 @@
-"""Write the notes for charts and styled tables without a picture: why, and what makes one.
+"""Notes on charts and styled tables that have no picture: why not, and what makes one.
 
 Why: a model sees a chart only as a picture, and these libraries need another package to make one.
-Without a note, the model would take the other text for the complete result.
+Without a note, the model would take the text of the result for all of it.
 
 Rules
 - A chart is recognised by the module of its type, a display by its MIME types; nothing is imported.
@@ -64,7 +64,7 @@ _CHARTS = (
 )
 # the plain text of a styled table, whose display has no MIME type of its own
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
-_FAULT = " could not draw it]"  # how the note ends if all packages are installed
+_FAULT = " could not draw it]"  # the end of a note if the package is installed and drawing failed
 # a whole line, with the line break before it: a note (`_words`), or a caption or refusal that
 # `pictures` writes
 _LINE = re.compile(
@@ -90,7 +90,7 @@ def display_words(bundle: Mapping[str, Any]) -> str:
 
 
 def without_chart_words(content: Any) -> Any:
-    """Return the content of a result without notes on charts and captions of charts."""
+    """Return a text without notes on charts and captions; any other content unchanged."""
     return _LINE.sub("", content) if isinstance(content, str) else content
 
 
@@ -100,7 +100,7 @@ def name_missing_picture(name: str) -> str:
 
 
 def says_undrawn(text: str) -> bool:
-    """Return whether a note says that drawing failed, and not that something is missing."""
+    """Return whether a note says that drawing failed, not that a package or step is missing."""
     return text.endswith(_FAULT)
 
 

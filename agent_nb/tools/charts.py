@@ -1,14 +1,14 @@
-"""Charts of Plotly, Altair and Bokeh: read the JSON of a chart object, and draw a picture of it.
+"""Charts of Plotly, Altair and Bokeh: read the JSON of a chart object, and draw a chart as PNG.
 
-Why: an untrusted notebook and a model see a chart only as a picture, and each library needs another
-package to make one (`chart_words`).
+Why: a model, and the reader of an untrusted notebook, see a chart only as a picture, and each
+library needs another package to make one (`chart_words`).
 
 Rules
 - The module of its type identifies a chart. No chart library is imported unless user code has
   loaded it; the package that draws its picture is imported if it is installed.
-- A Plotly or Vega chart that loads data from an address is not drawn (callers ask `wire.Shown`).
-- A library that fails costs the picture, not the result. What it prints or logs while it draws is
-  dropped: it is no output of the user's code.
+- A Plotly or Vega chart that loads data from an address is not drawn: callers ask `wire.Shown`.
+- A library that fails costs the picture, not the result. Its prints and logs while it draws are
+  dropped, since the user's code did not print them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draw_chart(kind: str, chart: Any) -> bytes:
-    """Return a chart as PNG, b"" if a package that is needed to draw it is missing or fails."""
+    """Return the JSON of a MIME type (`kind`) as PNG; b"" if a package is missing or fails."""
     with _drop_output():
         try:
             if kind == PLOTLY:

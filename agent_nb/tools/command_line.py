@@ -16,7 +16,7 @@ from functools import cached_property
 
 from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
-# nested commands are read up to `READ_ALWAYS` characters plus `READ_TIMES` the length of the line
+# most characters of nested commands that are read: `READ_ALWAYS` + `READ_TIMES` × those of the line
 READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")
@@ -80,7 +80,7 @@ def _forms(command: str) -> set[str]:
 def _behind(texts: Iterable[str]) -> set[str]:
     """Return the commands that `texts` start through other programs and shells.
 
-    Beyond the limit for nested commands each word of a text may be a program.
+    Once more characters than the limit allows are read, each word of a text counts as a program.
     """
     started: set[str] = set()
     seen: set[str] = set()
@@ -113,7 +113,7 @@ def _joined(line: str) -> set[str]:
 
 
 def _in_quotes(line: str) -> set[str]:
-    """Return what a command with an operator in quotes starts, as `sh -c "a; b"` does."""
+    """Return the commands that a command with an operator in quotes starts: `sh -c "a; b"`."""
     if not (_QUOTES.search(line) and _WRAPPER.search(line)):
         return set()
     return _behind(text for text in _COMMAND.findall(line) if _BETWEEN.search(text))

@@ -1,12 +1,12 @@
 """Describe each variable in one line, and show the first rows or items of plain ones.
 
-Why: a model that works with the user's variables should know which there are. Finding out must
+Why: a model that works with the user's variables must know which variables exist. Finding out must
 change nothing, compute nothing, and not fill the model's context window.
 
 Rules
-- No code of the described objects runs (`safe_types`): properties, `__repr__`, `__len__` and
-  iteration are used only on objects of exact builtin types; tables are read from their storage
-  (`frames`).
+- No code of the user's classes runs (`safe_types`): properties, `__repr__`, `__len__` and iteration
+  are used only on exact builtin types and on the scalars of known libraries (`plain_values`);
+  tables are read from their storage (`frames`).
 - The values of numbers and texts appear in a preview only, never in the line of a variable.
 - Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
   half a key.
@@ -88,8 +88,8 @@ def preview_value(
 ) -> str:
     """Return the first rows or items of a value, one per line; "" if it is not plain.
 
-    `rows`: the most rows of a table or items of a container. `brief`: the floating-point numbers of
-    a table are rounded (`plain_values.round_float`).
+    `rows`: the most rows of a table or items of a container, up to `_MOST_ROWS`. `brief`: the
+    floats of a table are rounded (`plain_values.round_float`).
     """
     count = max(0, min(rows, _MOST_ROWS))
     table = read_table(value)
@@ -156,8 +156,9 @@ def list_variables(
 ) -> str:
     """Return a line for each variable: those of `first`, then the others by name.
 
-    At most `VARIABLES` variables and about `TOKENS` tokens; a last line counts the others. `known`:
-    descriptions made before, by name. `rows`: below, the first rows of as many frames as fit.
+    The list has at most `VARIABLES` variables and about `TOKENS` tokens; a last line counts the
+    others. `known`: descriptions made before, by name. `rows`: below the list, add the first rows
+    of as many DataFrames as fit.
     """
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))

@@ -4,7 +4,7 @@ Why: the docstring that people read also describes the tool to the model.
 
 Rules
 - `parse_docstring` never raises: a text of unknown form becomes the description as a whole.
-- Later sections (Returns, Raises, Examples …) are not for the model.
+- The other sections (Returns, Raises, Examples …) are left out: they are not for the model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
-# headings, in lower case, of the sections that describe parameters, and of others
+# titles, in lower case, of the sections that describe parameters, and of the other sections
 _OF_PARAMETERS = """args, arguments, parameters, params, keyword args, keyword arguments, \
 other parameters"""
 _OTHERS = """returns, return, yields, yield, raises, raise, warns, warnings, note, notes, \
@@ -77,7 +77,7 @@ def _is_field(line: str) -> bool:
 
 
 def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
-    """Return the title, whether its form is NumPy's, and the lines below, of each section."""
+    """Return for each section its title, whether it is in NumPy's form, and its lines."""
     starts = [i for i in range(len(lines)) if _heading(lines, i)]
     sections = []
     for start, end in pairwise([*starts, len(lines)]):

@@ -1,14 +1,15 @@
 """Read the data of a Matplotlib figure: its artists with their texts, numbers and styles.
 
-Why: a replay draws the figure again. Pixels also change with the version of a font; the data change
-only with what the figure shows (`record.figure_data` compares them).
+Why: a replay draws the figure again and compares it with the recorded one (`record.figure_data`).
+Pixels also change with the version of a font; the data change only with what the figure shows.
 
 Rules
 - Matplotlib and NumPy are not imported here: a process with a figure has loaded them.
 - A figure is read after it was drawn, because drawing sets limits and ticks.
-- What the layout or a font decides is left out: places of titles and legends, sizes of boxes.
+- What the layout or a font decides is left out (positions of titles, sizes of boxes); the place of
+  axes has a tolerance (`_LAYOUT`).
 - An artist of an unknown kind is listed by name only, and the data are marked `partly`.
-- Never raises: a figure that cannot be read has no data.
+- A figure whose artists raise has no data.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..wire import cut_end, replace_surrogates
 
 MOST = 1_000  # artists of one figure that are read
 _LISTED = 256  # the most numbers of an array that are listed; a longer array is hashed
-_DIGITS = 7  # of a listed number, after the first digit of the array's range
+_DIGITS = 7  # digits of a listed number that are kept below the first digit of the array's range
 _FEW = 8  # in place of `_LISTED`, for a figure whose data would be too large
 _LONGEST = 1_000  # characters of a text
 _PATHS = 20_000  # shapes of a collection whose corners are read
@@ -78,10 +79,10 @@ def _class_names(value: Any) -> list[str]:
 
 
 class _Reader:
-    """Reads one figure into `artists`; `partly`: something in it could not be read.
+    """Reads one figure into `artists`; `partly`: a part of the figure could not be read.
 
-    Arrays of up to `clear` numbers are listed, longer ones are hashed. The methods of `_READ` each
-    read one kind of artist; `within` is the prefix of names, such as `axes 2, `.
+    `clear`: the most numbers of an array that are listed; a longer array is hashed. The methods in
+    `_READ` each read one kind of artist; `within`: the prefix of its name, such as `axes 2, `.
     """
 
     def __init__(self, clear: int) -> None:
@@ -110,7 +111,7 @@ class _Reader:
         counted: bool = True,
         each: str = "",
     ) -> None:
-        """Add an artist. `counted`: number its name. `each`: the word for one of its items."""
+        """Add an artist. `counted`: number its name. `each`: the noun for one of its items."""
         if counted:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
@@ -199,7 +200,7 @@ class _Reader:
         self._children(axes, within, [*hidden, *titles.values()])
 
     def _add_place(self, bounds: Sequence[float]) -> None:
-        """Add the place of the last artist, with the tolerance `_LAYOUT`."""
+        """Add its place to the artist that was added last, with the tolerance `_LAYOUT`."""
         box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
         last = self.artists[-1]
         self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
@@ -399,7 +400,7 @@ def _common_style(values: Sequence[str]) -> str:
 
 
 def _kind(artist: Any) -> str:
-    """Return the name of the class that decides how an artist is read, "" if it has none."""
+    """Return the name of the class that decides how an artist is read, "" if it is no `Artist`."""
     return next((n for n in _class_names(artist) if n in _READ or n == "Rectangle"), "")
 
 

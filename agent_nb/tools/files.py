@@ -1,10 +1,11 @@
 """Built-in tools `list`, `read` and `write`: the files of the notebook's folder.
 
-Why: unlike code or a shell, they confine a model to this folder, so that reading needs no approval.
+Why: these tools, unlike code or a shell, confine a model to this folder, so that reading needs no
+approval.
 
 Rules
 - Hidden files and secrets are counted only, never named or opened (`paths.locate_file`).
-- Output is bounded and says how to read on (`text_excerpt`).
+- Output is bounded; `read` says how to read on (`text_excerpt`), `list` counts the other entries.
 - `write` replaces a file atomically: a stopped call leaves either the old or the new file.
 """
 
@@ -198,8 +199,8 @@ def _replace(target: ConfinedPath, data: bytes) -> bool:
                 if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(out.fileno(), mode)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:  # of a stopped call too: no temporary file may stay
-            with suppress(OSError):  # the fault that led here is the one to report
+        except BaseException:  # a stopped call too must leave no temporary file
+            with suppress(OSError):  # the first error is the one to report
                 os.unlink(temporary, dir_fd=folder)
             raise
     return mode is not None

@@ -6,7 +6,7 @@ Rules
 - Only objects of known classes are read (`safe_types`). pandas' public attributes are avoided:
   `dtypes`, `shape` and `str(dtype)` run code of a foreign extension array.
 - The cost does not depend on the number of rows. A lazy frame is never collected.
-- What cannot be read (a foreign array, the storage of another release) is left out; nothing raises.
+- What cannot be read (a foreign array, the storage of another release) is left out, not an error.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _POLARS_SCALAR = re.compile(
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a table or array.
 
-    `columns` are (label, dtype), the first `COLUMNS` of `width`; a label may be any object. `row`
-    returns the cells of a row by its number, ABSENT for one that cannot be read; None if no rows
-    can be shown. A cell may be any object, so the caller writes only plain ones.
+    `columns`: the (label, dtype) of the first `COLUMNS` of `width` columns. `row`: a function from
+    the number of a row to its cells, with ABSENT for a cell that cannot be read; None if no rows
+    can be shown. A label or cell may be any object, so the caller writes only plain ones.
     """
 
     shape: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..wire import find_hidden
 
 ADD_CELL = "add_cell"  # the name of the tool
-LONGEST = 20_000  # most characters of a cell; a card shows as many
+LONGEST = 20_000  # most characters of a cell, and as many as a card shows
 
 
 def find_code_fault(code: str) -> str:

@@ -7,7 +7,7 @@ Rules
 - Names are checked as written, in their compatibility form (full-width dots and slashes), in any
   case, and again after links are resolved.
 - Opening walks from the folder part by part and follows no link, so that nothing can be swapped in
-  after the check.
+  after the check. Where the system cannot do this (`_WALKS`), the checked path is opened.
 - Messages name the file as requested, never the location of the folder.
 """
 
@@ -38,7 +38,7 @@ _RISKY_NAMES = """
 _SECRETS = tuple(_RISKY_NAMES.split())
 NEW = 8  # folders that one write may create
 DEEPEST = 32  # parts of a name
-# flags that open the named file itself: no link is followed, and no writer of a pipe awaited
+# flags that open the named file itself: `open` follows no link and waits for no writer of a pipe
 _NO_FOLLOW = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
@@ -92,8 +92,9 @@ def is_private(name: str) -> bool:
 def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[int | None, str]]:
     """Yield the open folder of `target` and the name in it: `dir_fd` and path for `os` functions.
 
-    `create`: create missing folders. Raises OSError if a part is missing, is not a folder or became
-    a link, ToolError if too many folders would be created.
+    They are None and the whole path where the system cannot walk (`_WALKS`). `create`: create
+    missing folders. Raises OSError if a part is missing, is not a folder or became a link,
+    ToolError if too many folders would be created.
     """
     if create:
         check_new(target)
@@ -147,7 +148,7 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
 
 
 def _step(current: int, name: str, create: bool) -> int:
-    """Open the folder `name` inside the open folder `current`, close `current`, return the new."""
+    """Open the folder `name` in the open folder `current`; close `current`, return the new one."""
     if create and not os.access(name, os.F_OK, dir_fd=current):
         os.mkdir(name, dir_fd=current)
     deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)

@@ -1,9 +1,12 @@
 """The JSON schema of parameters with plain types, made without pydantic.
 
-Why: importing pydantic takes longer than all else that declares a tool, and a replay validates no
-arguments.
+Plain are str, int, float, bool and Any; lists and dicts of these; literals of strings; a plain type
+or None; and a str or int with bounds of `annotated_types`.
 
-Rule: the schema equals the one that pydantic makes, the order of its keys included.
+Why: the import of pydantic takes longer than the rest of a tool's declaration, and a replay
+validates no arguments.
+
+Rule: the schema equals the one that pydantic makes, less its titles, in the order of keys too.
 """
 
 from __future__ import annotations
@@ -74,10 +77,7 @@ def _describe_type(hint: Any) -> Schema | None:
 
 
 def _describe_generic(hint: Any) -> Schema | None:
-    """Return the schema of a literal, a list, an object, a bounded type, or a type or None.
-
-    None for any other.
-    """
+    """Return the schema of a plain literal, list, dict, bounded type or `X | None`; else None."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return _describe_bounded(args[0], args[1:])
@@ -97,11 +97,11 @@ def _describe_generic(hint: Any) -> Schema | None:
 
 
 def _describe_bounded(kind: Any, bounds: tuple[Any, ...]) -> Schema | None:
-    """Return the schema of a text or a whole number with these bounds, None for other types."""
+    """Return the schema of a str or int with these bounds; None for other types or bounds."""
     schema = {"type": _NAMES.get(kind)}
     for bound in bounds:
         named = _BOUNDS.get((kind, type(bound).__name__))
-        # by its name: a plain tool needs no import of the library
+        # compared by name, so that a plain tool does not import `annotated_types`
         if named is None or type(bound).__module__ != "annotated_types":
             return None
         schema[named[0]] = getattr(bound, named[1])

@@ -2,12 +2,12 @@
 
 Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas.
 
-Why: these texts go to a model and into records. An object must not run code of its own while they
-are written, and not add secrets or much length to them.
+Why: these texts go to a model and into records. The described object must not run its own code, nor
+bring secrets or much length into the text.
 
 Rules
-- Only exact types are written, since a subclass may have its own `__str__`; a time only if its zone
-  is of the standard library.
+- Only exact types are written, since a subclass may have its own `__str__`; a time is written only
+  if its zone is of the standard library.
 - Annotations and defaults of a function are not looked at: their text would be a user's `__repr__`.
 - A text passes the caller's secret filter before it is cut, with as many characters after the cut
   as a key may have: the filter would miss a key that the cut splits.
@@ -44,11 +44,12 @@ KINDS = 3  # items of a container whose types are named, and parts of a label th
 SET = 1_000  # items of the largest set that is looked into
 WIDTH = 40  # most characters of a text
 _SIGNATURE = 200  # most characters of a signature
-# a float of at least `_SIX_DIGITS` is rounded to a whole number; of at least `_WHOLE` it is one
+# a float from `_SIX_DIGITS` to below `_WHOLE` is rounded to a whole number; Python writes a larger
+# one with an exponent, and six digits of it are kept
 _SIX_DIGITS, _WHOLE = 1e6, 1e16
 _FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _MOST_BITS = 256  # of an integer that is written; a longer one costs time and tokens
-_ZERO_FRACTION = re.compile(r"\.0+\Z")  # of a second
+_ZERO_FRACTION = re.compile(r"\.0+\Z")  # a fraction of a second that is zero
 _SAFE_ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
 
 
@@ -86,7 +87,7 @@ def write_unquoted(value: Any, clean: Clean = str, width: int = WIDTH) -> str:
 
 
 def round_float(value: Any) -> Any:
-    """Return a float rounded to six digits, or to a whole number if it has more before the point.
+    """Return a float rounded to six digits, or to a whole number from `_SIX_DIGITS` to `_WHOLE`.
 
     Any other value is returned unchanged.
     """
@@ -145,7 +146,7 @@ def take_items(items: Iterable[Any], count: int) -> list[Any]:
 
 
 def take_set(items: Any) -> list[Any]:
-    """Return all items of a set, [] of a large one: which are first differs between processes."""
+    """Return all items of a set, [] of a large one: its order differs between processes."""
     return take_items(items, SET) if len(items) <= SET else []
 
 
@@ -172,7 +173,7 @@ def _describe_items(value: Any, clean: Clean) -> str:
 
 
 def _describe_range(value: range, _: Clean) -> str:
-    """Return the length of a range, which `len` cannot count if it is larger than an index."""
+    """Return the number of items of a range; `len` raises for one that is longer than an index."""
     try:
         return f"{len(value):,} items"
     except OverflowError:

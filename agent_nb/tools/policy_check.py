@@ -5,8 +5,8 @@ Why: a rule that denies a misspelled name silently denies nothing.
 Rules
 - An unknown tool name in an `ask` or `deny` rule is an error with a suggestion; in an `allow` rule,
   which then allows nothing, it is only a remark. A glob may match nothing.
-- The same holds for arguments if the tool's schema is known.
-- While tools of MCP servers are not known yet, nothing is checked.
+- The same holds for names of arguments, if the tool's schema is known.
+- Nothing is checked while the run has references to MCP servers whose tools are not listed yet.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Known:
         yield self.mentioned
 
     def find(self, rule: Rule, name: str) -> str | None:
-        """Return the tool that a name in a rule means, or None."""
+        """Return the name of the tool that a name in a rule means, or None."""
         return next(
             (tool for names in self.sources() for tool in names if rule.names(tool, name)), None
         )
@@ -142,7 +142,7 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
     """Yield a problem for each argument that none of the tools matching `name` has."""
     known = [_argument_names(tool) for tool in tools]
-    # in order if one tool has all arguments of the rule, or may have any
+    # no problem if one tool has all arguments of the rule, or may have any
     if not known or None in known or any(rule.args.keys() <= set(each or ()) for each in known):
         return
     # if each argument exists somewhere, the fault is that no tool has all of them

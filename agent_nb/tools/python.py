@@ -7,7 +7,8 @@ Why: a model then computes with the user's variables, as the user does.
 
 Rules
 - The value of a last expression is part of the result, as at a prompt.
-- Output is progress and, bounded, part of the result; an error's message follows it.
+- Output is reported as progress, and is the first part of the result, bounded; the value or the
+  message of an error follows.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ tools = (as_tool(python),)
 
 
 def _report_text(context: ToolContext, text: str) -> None:
-    with suppress(Cancelled):  # the host already stops, and must not be interrupted here
+    with suppress(Cancelled):  # the host already stops the cell: do not interrupt it here
         context.progress(text)
 
 

@@ -19,11 +19,12 @@ from ..errors import ToolError
 from .paths import ConfinedPath, locate_file, open_existing
 
 LARGEST = 64_000_000  # bytes of a file that is hashed
-_STATE = "files read"  # key in `ToolContext.state` of: name -> digest, "" once it has changed
+# key in `ToolContext.state` of: name -> digest, "" for a file that has changed or is too large
+_STATE = "files read"
 
 
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
-    """Note in `ToolContext.state` the digest of the file `raw`, which is open at its start."""
+    """Note in `state` (`ToolContext.state`) the digest of the file `raw`, open at its start."""
     digests = state.setdefault(_STATE, {})
     name, digest = "/".join(path.parts), _hashed(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""

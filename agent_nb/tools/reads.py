@@ -1,17 +1,19 @@
 """The notebook variables that a function uses, read from its code without running it.
 
 Why: a notebook function that computes with notebook data returns another result when the data
-change, and may change them itself. A replay that took its result from the record would hide both.
+change, and may change the data itself. A replay that took its result from the record would hide
+these changes.
 
 Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
-  functions, and of the functions and classes of `__main__` it uses. An undefined name counts too.
+  functions, and of the functions and classes of `__main__` that it uses. It may be undefined.
 - Values in the function's closure, mutable defaults and bound arguments count too.
 - A method or `__call__` uses its object, except an object that only the module of its class holds,
   such as a library's default instance.
-- Modules, classes, functions, agents, types of annotations and builtins are not variables.
+- Modules, classes, functions, agents, objects of `typing` and builtins are not variables.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
-  `globals()`) and values reached through modules are not found: declare `@tool(effect="kernel")`.
+  `globals()`) and values reached through modules are not found: a tool that uses them must declare
+  `@tool(effect="kernel")`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _FUNCTIONS = (
     classmethod,
     property,
 )
-# kinds of constants, and of class attributes that may change
+# types of constants, and of the attributes of a class that count because they may change
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
@@ -116,14 +118,14 @@ class _Search:
         home = getattr(type(value), "__module__", None)
         if not isinstance(home, str) or home.partition(".")[0] == _OURS:
             return False
-        # an object that the module of its class holds, and `__main__` does not, is that module's
+        # not of the notebook: an object that the module of its class holds and `__main__` does not
         spaces = (vars(module) for name in (MAIN, home) if (module := sys.modules.get(name)))
         is_held = [any(value is each for each in list(space.values())) for space in spaces]
         return is_held[0] if any(is_held) else True
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(list_closure(function))
-        # a library's wrapper: only what it wraps can be from the notebook
+        # a library's wrapper: only the functions in its closure can be from the notebook
         if function.__globals__.get("__name__") != MAIN:
             yield from (
                 name for _, value in cells if is_a(value, _FUNCTIONS) for name in self.of(value)
@@ -208,12 +210,12 @@ def _in_main(class_: type) -> bool:
 
 
 def _is_callable_object(value: Any) -> bool:
-    """Return whether a value is an object with `__call__`, not a function."""
+    """Return whether a value is an object with `__call__` and without a name of its own."""
     return hasattr(type(value), "__call__") and not _is_named_callable(value)  # noqa: B004
 
 
 def _is_named_callable(value: Any) -> bool:
-    """Return whether a foreign callable has a name, as cached and compiled functions do."""
+    """Return whether a value is a callable with a name, as cached and compiled functions are."""
     return (
         hasattr(type(value), "__call__")  # noqa: B004
         and inspect.getattr_static(value, "__name__", None) is not None
@@ -231,7 +233,7 @@ def _is_code(value: Any) -> bool:
 
 
 def _is_constant(value: Any) -> bool:
-    """Return whether a value cannot change: it is then part of the function's text."""
+    """Return whether a value cannot change, so that the function's text stands for it."""
     if is_a(value, tuple | frozenset):
         return all(_is_constant(item) for item in value)
     return is_a(value, _PLAIN) or _is_code(value)

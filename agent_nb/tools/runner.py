@@ -4,7 +4,7 @@ Why: a model asks for several calls in one turn; a call that fails or hangs must
 others.
 
 Rules
-- Every call ends in exactly one Outcome, whatever it names or raises; all its updates come before.
+- Every call, even of an unknown tool, ends in exactly one Outcome; all its updates come before.
 - Calls that use the kernel's namespace run one after another, in call order.
 - When `run` is cancelled or a call times out, the tool is asked to stop, gets its `grace`, and is
   then abandoned; its later output is dropped.
@@ -87,9 +87,9 @@ class ToolRunner:
     ) -> list[Outcome]:
         """Run the calls `jobs` and return their outcomes in call order.
 
-        `remaining` returns what the run's limits leave, for tools that are agents. When cancelled,
-        `run` reports an outcome for every call and re-raises the cancellation within about 0.1 s
-        plus twice the longest `grace`.
+        `remaining` returns how much of each limit of the run is left, for tools that are agents.
+        When cancelled, `run` reports an outcome for every call and re-raises the cancellation
+        within about 0.1 s plus twice the longest `grace`.
         """
         batch = self._calls(jobs, report, remaining)
         tasks: list[asyncio.Task[None]] = []
@@ -104,7 +104,7 @@ class ToolRunner:
             )
             for call in batch:
                 call.finish(_STOPPED)
-        # what a tool raised is an outcome by now: this is a fault of the report or of the runner
+        # an error of a tool is an outcome by now: this is a fault of the report or of the runner
         faults = [task.exception() for task in tasks if not task.cancelled()]
         for fault in filter(None, faults):
             raise fault
@@ -138,7 +138,7 @@ class ToolRunner:
             tool = self.toolset.get(job.name)
             in_order = tool is not None and tool.uses_kernel
             call = RunningCall(job, tool, report, context, before if in_order else None)
-            before = call.over if in_order else before  # calls without the kernel are passed over
+            before = call.over if in_order else before  # other calls wait for nothing
             batch.append(call)
         return batch
 

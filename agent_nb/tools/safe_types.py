@@ -28,7 +28,7 @@ T = TypeVar("T")
 ABSENT: Any = object()  # stands for a field or cell that does not exist or cannot be read safely
 NAME = 80  # most characters of a type's name
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
-# the descriptors of `type`: `_NAME.__get__(cls)` is `cls.__name__` without code of a metaclass
+# descriptors of `type`: `_NAME.__get__(cls)` reads `cls.__name__` and runs no code of a metaclass
 _NAME = type.__dict__["__name__"]
 _FLAGS = type.__dict__["__flags__"]
 _MRO = type.__dict__["__mro__"]
@@ -100,9 +100,10 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 
 
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
-    """Return the value of the slot `name`: what its descriptor written in C returns, else ABSENT.
+    """Return the value of the slot `name`; ABSENT unless a descriptor written in C reads it.
 
-    `find` looks a name up in the dictionary of a class: `_get_entry` if the class is known.
+    `find` looks a name up in the dictionary of a class: `_get_entry` if the class is known, else
+    `find_entry`.
     """
     for owner in _MRO.__get__(type(value)):
         slot = find(_CLASS_DICT.__get__(owner), name)
@@ -136,7 +137,7 @@ def module_name(value: Any) -> str:
     else:
         kind = value if is_a(value, type) else type(value)
         module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
-        # a static class has no such entry; its descriptor reads the C name, and runs no other code
+        # a static class has no such entry; `_MODULE` takes its module from its name in C
         if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP:
             module = _MODULE.__get__(kind)
     return module if type(module) is str else ""

@@ -7,8 +7,8 @@ Rules
   is not plain (`plain_schema`).
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
   for a parameter with a default. Other values are refused with a message for the model.
-- What is not in the schema, a model cannot set, not even through `**kwargs`: the ToolContext, bound
-  parameters, and parameters with a default whose type JSON cannot express.
+- A model cannot set a parameter that is not in the schema, not even through `**kwargs`: the
+  ToolContext, bound parameters, and parameters with a default whose type JSON cannot express.
 - Validated values hold only the arguments that the model sent; the function applies its defaults.
 """
 
@@ -39,9 +39,9 @@ class Arguments:
     """The parameters of one function: their schema, validation, and how to pass them."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
-        """Read `function`; `name` is for messages.
+        """Read the signature and docstring of `function`; `name` is for messages.
 
-        Raises UsageError if no JSON object can fill the signature.
+        Raises UsageError for a signature that cannot be read or that no JSON object can fill.
         """
         self.name = name
         self.doc = docstrings.parse_docstring(signature.read_docstring(function))
@@ -101,13 +101,13 @@ class Arguments:
         if self.plain:
             return [], keywords
         args: list[Any] = []
-        # of the whole signature: a parameter that is not in the schema has a position too
+        # over the whole signature: a parameter that is not in the schema has a position too
         for p in self._signature:
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
                 args.extend(keywords.pop(p.name, ()))
             elif p.kind in _POSITIONAL:
                 if p.name not in keywords and p.default is p.empty:
-                    break  # the call raises the TypeError that names it
+                    break  # the function then raises the TypeError that names the parameter
                 args.append(keywords.pop(p.name, p.default))
         return args, keywords
 
@@ -272,7 +272,7 @@ def _parse_json(text: str) -> Any:
 
 
 def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
-    """Return one line about a fault of pydantic: which argument, what it expects, what it got."""
+    """Return one line about a fault that pydantic found: the argument, what it expects and got."""
     path, value = _reach(arguments, fault["loc"])
     if fault["type"] == "missing":
         return f"{_path(fault['loc'])}: is missing"
@@ -283,9 +283,9 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
 
 
 def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
-    """Follow `loc` as far as the input goes; return the path and the value there.
+    """Follow pydantic's `loc` into the arguments; return the path and the value there.
 
-    Steps that pydantic adds for members of unions are passed over.
+    Steps that the arguments do not have, as pydantic adds for members of unions, are passed over.
     """
     reached = []
     for step in loc:

@@ -4,8 +4,8 @@ Why: a model needs programs such as git or a test runner, but not the user's key
 
 Rules
 - The command's process group is killed on a stop, on a timeout, and when the shell itself ends.
-- It has an empty stdin, and no environment variable that looks like a key or password.
-- A failing command is a result, not an error.
+- The command has an empty stdin, and no environment variable that looks like a key or password.
+- A failing command is a result that ends with its exit status, not an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .values import Collector
 _SHOWN = 1_000_000  # characters of progress
 _CHUNK = 65_536  # bytes read at once
 _TICK = 0.05  # seconds between polls of a silent process
-_LINGER = 4  # ticks without output, after the shell has ended, that end the reading
+_LINGER = 4  # after the shell has ended, reading ends with so many ticks without output
 # names of variables that look like a key or password
 _KEYLIKE = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
@@ -157,5 +157,5 @@ def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
 
 
 def _add_ending(output: str, ending: str) -> str:
-    """Return the output with a last line on ending the command ended."""
+    """Return the output with a last line `ending`, which says how the command ended."""
     return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{ending}"

@@ -10,8 +10,8 @@ Rules
 - It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
   functions, classes, closures and their constants, top-level assignments; no notebook variables.
 - `unseen` lists the names of other code: packages, built-in tools, functions without source.
-- Nothing is run or imported. So values are looked at with `is_a` and `getattr_static`, and classes
-  through the descriptors of `type`: the ordinary ways may call code of an object or metaclass.
+- Nothing is run or imported: values are read with `is_a` and `getattr_static`, and classes through
+  the descriptors of `type`, because the ordinary ways may call code of an object or metaclass.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def code_of(function: Any, folder: str | Path) -> Code:
 class Search:
     """Walks from one function to everything that it names; visits each value once.
 
-    `texts`: what the digest covers. `unseen`: the names of code outside it. `add` passes a value to
-    the method for its kind; `project_source` overrides some of these.
+    `texts`: the source texts that the digest covers. `unseen`: the names of code outside it. `add`
+    passes a value to the method for its kind; `project_source` overrides some of these methods.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,7 +75,7 @@ class Search:
         )
 
     def add(self, value: Any, name: str) -> None:
-        """Add the text of `value`, known as `name`, and of what it names."""
+        """Add the text of `value`, known as `name`, and of the code that this text names."""
         if any(value is visited for visited in self._visited):
             return
         self._visited.append(value)

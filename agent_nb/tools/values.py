@@ -1,12 +1,12 @@
 """Convert any Python value to a JSON value or bounded text.
 
-Why: what tools return and raise goes into a log of JSON and to a model that reads a few thousand
-words, and should be the same text on every run.
+Why: the values and errors of tools go into a log of JSON and to a model that reads a few thousand
+words. The text must be the same on every run.
 
 Rules
 - Conversion never raises, and its memory is bounded: a repr may raise, a container may hold itself
   or a million items.
-- Omissions are marked where they occur.
+- Text that is left out is marked in its place; items beyond the limit of a JSON value are not.
 - Sets are sorted and object addresses dropped, for the same text on every run.
 """
 
@@ -65,7 +65,7 @@ def clip_text(text: str, limit: int = LIMIT) -> str:
 
 
 class Collector:
-    """Collects output in bounded memory: its beginning and end, with redrawn lines resolved."""
+    """Keeps the first and last characters of an output, `limit` in all; resolves redrawn lines."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._head_size = limit - limit // 3
@@ -116,7 +116,7 @@ def message_of(error: BaseException) -> str:
 
 
 def convert_to_json(value: Any, items: int = LIMIT) -> Any:
-    """Return `value` as JSON of at most `items` items; other types become text. Never raises."""
+    """Return `value` as JSON with at most `items` items in all; other types become text."""
     return _JsonConverter(items).walk(value, ())
 
 
@@ -214,7 +214,7 @@ def _bytes(value: bytes | bytearray) -> str:
     return f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
 
 
-# by type, the first that fits: an enum may be a str, and a bool is an int
+# types and their converters; the first that fits counts: an enum may be a str, and a bool is an int
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),

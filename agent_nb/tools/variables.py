@@ -1,12 +1,12 @@
-"""Built-in tool `variables`: which variables the user has, and what is in one of them.
+"""Built-in tool `variables`: list the user's variables, or describe one of them.
 
-Why: without it a model has to run code to find out. That needs an approval, and the code may
+Why: without it a model has to run code to learn this. That needs an approval, and the code may
 compute a lazy frame, run methods of the objects, or print so much that it fills the context window.
 
 Rules
 - In a notebook it reads the user's namespace on the kernel's main thread. Elsewhere it reads what
   the run's own `python` calls have set, else `__main__`.
-- It only reads: no approval is asked, and a replay calls it again, to show that data have changed.
+- It only reads, so it needs no approval. A replay calls it again, to show that data have changed.
 - Texts pass the secret filter before they are cut.
 """
 

@@ -1,14 +1,14 @@
 """Wrappers: programs that run the program in their arguments, as `sudo -u bob rm x` runs `rm x`.
 
-Why: a policy that denies `rm *` means `rm`, however it is started. This finds mistakes of a model
-and does not stop an attacker, who may use a variable, a script file or another language.
+Why: a policy that denies `rm *` means `rm`, however it is started. This module finds a model's
+mistakes; it does not stop an attacker, who may use a variable, a script file or another language.
 
 Rules
 - A program is compared by its base name, in any letter case: `/bin/rm x` is `rm x`.
 - Only options that the table lists take a value.
 - Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts for the caller to check.
 - A program that gets further arguments from elsewhere (`xargs`) has `{}` in their place.
-- In doubt one program too many is found, which is safe: the result only restricts what may run.
+- In doubt a word counts as a program, which is safe: the result only restricts what may run.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Wrapper(msgspec.Struct, frozen=True):
     long: tuple[str, ...] = ()  # the long names of options that take a value
     skipped: int = 0  # arguments before the program, such as the seconds of `timeout`
     listing: str = ""  # the letters of options with which no program runs, as in `command -v rm`
-    scripts: tuple[str, ...] = ()  # options whose value is a script; a letter stands first
+    scripts: tuple[str, ...] = ()  # options whose value is a script: one letter, then long names
     after: tuple[str, ...] = ()  # options before a program that ends at `;` or `+`, as in `find`
     joined: bool = False  # its arguments, with spaces between, are one script
-    more: bool = False  # its program gets further arguments
-    file: bool = False  # its first argument is a file, not a program
+    more: bool = False  # its program gets further arguments from elsewhere
+    file: bool = False  # its first argument is a file, so that it starts no program but scripts
 
 
 # options whose value is a script: `bash -c TEXT`, `su --command TEXT`
@@ -148,7 +148,7 @@ def _split_words(command: str) -> list[str]:
 
 def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
     """Return `tokens` from the program on; add each text of `<<< TEXT` to `scripts`."""
-    # such a text (a here-string) is the input of the program, which may be a shell
+    # `<<< TEXT` (a here-string) gives TEXT to the program as input, and the program may be a shell
     scripts += [
         word.partition("<<<")[2] or " ".join(tokens[n + 1 : n + 2])
         for n, word in enumerate(tokens)
@@ -204,7 +204,7 @@ def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
 def _takes_next(wrapper: Wrapper, option: str) -> bool:
     """Return whether the value of an option is the next word.
 
-    `-u bob` and `--user bob` have it there, `-ubob` and `--user=bob` have it within.
+    It is in `-u bob` and `--user bob`; in `-ubob` and `--user=bob` the option holds its value.
     """
     if option.startswith("--"):
         # getopt takes abbreviations: `--us` is `--user`
@@ -238,4 +238,4 @@ def _scripts_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
         if not equals:
             after = [each for each in tokens[n + 1 :] if each[:1] not in ("-", "+")]
             yield from (after[0], " ".join(after[2:])) if after else ()
-        return  # the first counts
+        return  # only the first script option counts

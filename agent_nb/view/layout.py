@@ -36,7 +36,7 @@ class Layout:
         self.folds = Folds()
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
-        """Return the current page of `view`."""
+        """Return the current page of `view`; `context` replaces that of the constructor."""
         context = context or self._context
         header = self._draw_header(view, context)
         sections = [Section("header", header)] if header else []
@@ -77,7 +77,7 @@ class Layout:
         return node
 
     def _draw_header(self, view: RunView, context: Context) -> Node | None:
-        """Return the header; if only its figures changed, it is reused until the second is over."""
+        """Return the header; if only figures changed, the last one until the second is over."""
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
             return node
@@ -109,7 +109,7 @@ def page(view: RunView, context: Context | None = None) -> Page:
 
 
 def step_tint(card: Card) -> Tone:
-    """Return the tint of a step that runs, waits for the user or reports a passing failure."""
+    """Return the tint of a step that runs, waits or reports a passing failure; "" for others."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
     if isinstance(card, NodeCard):

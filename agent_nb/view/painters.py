@@ -45,12 +45,12 @@ class DisplayPainter(ABC):
         self._above = above  # the text of the cell above the page (see `Context`)
         self._recovery = recovery
         self._layout = Layout()
-        #: The views of the page, as far as front ends count them; they count none of static HTML.
+        #: The views of the page that front ends count; of a static page they count none.
         self.views = Views()
 
     @abstractmethod
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Return the bundle that opens the display with `view` at the time `now`."""
+        """Return the bundle that opens the display with `view` at `now` (see `Painter.paint`)."""
 
     @abstractmethod
     def follow(self, recovery: Recovery) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class DisplayPainter(ABC):
 
     @abstractmethod
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return what is open (see `Context.folds`), or only what the reader decided of it."""
+        """Return which cards are open (see `Context.folds`), or only the choices of the reader."""
 
     @property
     def moving(self) -> bool:
@@ -177,11 +177,11 @@ class WidgetPainter(DisplayPainter):
         return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return what is open, or only what the reader decided of it."""
+        """Return which cards are open, or only the choices of the reader."""
         return dict(self.presses.folds if by_reader else self._layout.folds.states)
 
     def leave(self) -> None:
-        """Let a card that is folding come to rest, then stop counting the views."""
+        """Wait until the page has shown the last step of a fold, then stop counting the views."""
         if self._layout.folds.moving and self.views.counted:
             time.sleep(SETTLED)
         self.board.unwatch()
@@ -189,7 +189,7 @@ class WidgetPainter(DisplayPainter):
     def close(self) -> None:
         """Close the widgets, unless a browser page was opened or the cell moved during the run.
 
-        The front end then ignores updates of the display, so the widgets stay and show the end.
+        In these cases the front end ignores updates of the display: the widgets stay, at the end.
         """
         if not self.views.shown_again:
             self.board.close()
@@ -242,5 +242,5 @@ class HtmlPainter(DisplayPainter):
         )
 
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return what is open; what a reader opens in a static page is not reported."""
+        """Return which cards are open; a static page does not report the choices of its reader."""
         return {} if by_reader else dict(self._layout.folds.states)

@@ -3,7 +3,7 @@
 Why: until the run answers, the page itself must show that a press was taken.
 
 Rules
-- A button that answers a question works once.
+- A button that answers a question, or stops the run, works once.
 - `edit`, `refuse` and `always` answer nothing: they open controls, and `back` closes them.
 """
 
@@ -24,8 +24,8 @@ SCOPED = ("approve_same", "approve_all")  # approvals whose payload has a scope
 class Presses:
     """Takes presses and passes them on to `actions`.
 
-    `typed(about)` returns the fields of the editor of a question, with what they hold; `nudge` asks
-    for a paint.
+    `typed(about)` returns the fields of the question `about` with their values; `nudge` asks for a
+    paint.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Presses:
         self._typed = typed
         self._nudge = nudge
         # the fields below become those of `cards.base.Context`
-        self.pressed: set[str] = set()  # keys of buttons that can be pressed once
-        self.opened: dict[str, str] = {}  # question (`Button.about`): what it has open
-        self.schemas: dict[str, Any] = {}  # question: the schema of its arguments
-        self.faults: dict[str, dict[str, str]] = {}  # question: what cannot be submitted
-        self.folds: dict[str, tuple[bool, float]] = {}  # what the reader opened or closed
+        self.pressed: set[str] = set()  # keys of pressed buttons, of those that work once
+        self.opened: dict[str, str] = {}  # question (`Button.about`) → the action that opened it
+        self.schemas: dict[str, Any] = {}  # question → the schema of its arguments
+        self.faults: dict[str, dict[str, str]] = {}  # question → name of a field → its fault
+        self.folds: dict[str, tuple[bool, float]] = {}  # key of a card → the reader's choice
         self.chosen = ""  # key of the button of the cell that will be inserted
         self.inserting = isinstance(actions, Mapping) and "insert" in actions
         self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
@@ -88,7 +88,7 @@ class Presses:
         self.faults.pop(about, None)
 
     def restart(self) -> None:
-        """Forget what belongs to the view that another one replaces."""
+        """Forget the presses in the old view: another one replaces it."""
         for container in (
             self.pressed,
             self.opened,

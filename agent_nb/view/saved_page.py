@@ -29,8 +29,8 @@ class Recovery:
     `journal`: the run can be read from its journal; otherwise its cell must be run again.
     """
 
-    #: CSS class of a saved page. The live view of the same run may stand below the page, which
-    #: `live.css` then hides.
+    #: CSS class of a saved page. If the live view of the same run stands below it, `live.css` hides
+    #: the saved page.
     SAVED: ClassVar[str] = "agent-nb-saved"
 
     run: str
@@ -50,7 +50,7 @@ class Recovery:
     def saved_forms(self, events: Iterable[Event], fate: Fate) -> dict[str, str]:
         """Return the static forms of the run's page, from its events so far."""
         if fate == "gone":
-            # ends what is open, but adds no end of the run: the advice says what happened
+            # close open events, but add no end of the run: the advice says what happened
             events = [
                 e
                 for e in complete_log(list(events))

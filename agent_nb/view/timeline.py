@@ -108,7 +108,7 @@ def _cells(row: TimeRow, total: float) -> list[str]:
 
 
 def _find_position(seconds: float, total: float) -> float:
-    """Return the position of a moment in the bar, 0 to `WIDTH`; a record may hold any time."""
+    """Return the position of a moment in the bar, 0 to `WIDTH` whatever time the record holds."""
     return max(0.0, min(WIDTH, seconds / total * WIDTH)) if total else 0.0
 
 
@@ -119,7 +119,7 @@ def _html_row(row: TimeRow, total: float) -> str:
         for kind, n in pieces
     )
     cell = '<td style="text-align:left;padding:0 8px;white-space:nowrap">'
-    # the indent: HTML would show blanks at the start of a cell as none
+    # HTML would drop the indent, blanks at the start of a cell
     label = escape(_label(row)).replace("  ", "&nbsp;&nbsp;")
     return f"<tr>{cell}{label}</td>{cell}<code>{bar}</code></td>{cell}{escape(_seconds(row))}</td></tr>"
 
@@ -150,7 +150,7 @@ def _describe_sums(drawn: Iterable[TimeRow]) -> str:
 
 
 def _sum_covered(segments: list[Segment]) -> float:
-    """Return how long at least one of the segments lasts."""
+    """Return the seconds in which at least one of the segments lasts."""
     covered, reached = 0.0, 0.0
     for segment in sorted(segments, key=lambda s: s.start):
         covered += max(0.0, segment.end - max(segment.start, reached))

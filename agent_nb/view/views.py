@@ -10,8 +10,8 @@ Rules
 - Until a first view is counted, the page is not lost.
 - A browser page that opens may replace another or join it, and one that closes sends nothing. So at
   each opening the count starts again at 0, and the page has `OPENING` seconds to show the card.
-- A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. From then on its
-  output area ignores updates of its display (JupyterLab 4.6): `shown_again`.
+- A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. After the move,
+  its output area ignores updates of its display (JupyterLab 4.6): `shown_again`.
 - Thread-safe: front ends report views on several threads.
 """
 
@@ -25,7 +25,7 @@ SHOWN = 3.0  # s for a page that was shown again to be counted
 OPENING = 30.0  # s for a browser page that opens to show the card
 #: What to do: nothing, update the display that is there, or open the page in a new display.
 Act = Literal["", "redraw", "display"]
-#: What to do while no view is counted: (seconds to wait, what then), one after the other. After the
+#: What to do while no view is counted: steps of (seconds to wait, the act after them). After the
 #: last step the page is lost.
 Schedule = tuple[tuple[float, Act], ...]
 MISSED: Schedule = ((GONE, "display"), (SHOWN, ""))  # the views fell to 0
@@ -77,7 +77,7 @@ class Views:
                 self._schedule = OPENED
 
     def act(self, now: float) -> Act:
-        """Return what to do at the time `now`, at most one step a call."""
+        """Return the act that is due at the time `now`; each call takes at most one step."""
         with self._lock:
             if not self._schedule or now - self._since < self._schedule[0][0]:
                 return ""

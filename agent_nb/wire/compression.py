@@ -5,7 +5,8 @@ that 2 KB become 4 GB before any limit is checked.
 
 Rules
 - gzip and deflate (zlib), once. Any other encoding, several, and undecodable data raise WireError.
-- `feed` is lazy and yields at most `PIECE` bytes at a time: its caller can stop between two pieces.
+- `feed` is lazy and yields at most `PIECE` decompressed bytes at a time, so its caller can stop
+  between two pieces. Data without compression pass unchanged.
 - `decompress_body` yields to the event loop between two pieces, so that a stop or time limit takes
   effect.
 """
@@ -99,7 +100,7 @@ class FileDecompressor:
 
 
 def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
-    """Yield the chunks of a file that may be gzipped; chunks of text pass. Raises WireError."""
+    """Yield the unzipped chunks of a file that may be gzipped; text passes. Raises WireError."""
     file = FileDecompressor()
     for chunk in chunks:
         if isinstance(chunk, bytes | bytearray | memoryview):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 4_000  # characters of an open line that are held back
+LONGEST = 4_000  # characters of an open line that are held back, or kept once it is redrawn
 MESSAGE = 200  # characters of the text beside a bar
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
@@ -31,7 +31,7 @@ _GLYPHS = re.compile(
 
 
 class Console:
-    """Takes text and returns finished lines; `status` is the line being redrawn."""
+    """Takes text and returns finished lines; `status` is the bar or line to show meanwhile."""
 
     def __init__(self) -> None:
         self._bars: list[str] = []  # bars above the open line, the topmost first
@@ -80,7 +80,7 @@ class Console:
 
     @property
     def status(self) -> str:
-        """The line being redrawn, else the last bar, else ""."""
+        """The topmost bar above that is not full, or the redrawn line, or the last bar, or ""."""
         unfinished = next(
             (bar for bar in self._bars if Console.read_progress(bar)[0] not in (None, 1.0)), ""
         )

@@ -1,6 +1,6 @@
 """Read and write the orientation of a picture, the only tag of Exif data that changes its look.
 
-Why: the other Exif data are removed from pictures (`jpeg`, `webp`). They are a TIFF header and a
+Why: `jpeg` and `webp` remove all other Exif data from pictures. Exif data are a TIFF header and a
 directory of entries of 12 bytes: tag, type, count, value.
 """
 

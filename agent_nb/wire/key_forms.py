@@ -5,7 +5,7 @@ Why forms: a key that no variable holds, such as one in a cell, is known by its 
 Rules
 - A variable is secret if the last word of its name is in `WORDS` and its value is long enough,
   except credentials that are a path.
-- The password in an address is secret in any variable.
+- The password in an address is secret in any variable, if it is long enough.
 - A value may be written as it is, in HTML, or in Python's `repr`, as in error messages; and each of
   these also in a JSON string, or in JSON within JSON.
 """
@@ -103,7 +103,7 @@ _AUTHORITY_END = re.compile(r"[/?#\s]")
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return whether the name of a variable says that its value is secret."""
+    """Return whether a variable is secret by its name, except credentials that are a path."""
     word = _last_word(name)
     # GOOGLE_APPLICATION_CREDENTIALS and similar variables name a file
     return word in WORDS and not (
@@ -118,7 +118,7 @@ def _last_word(name: str) -> str:
 
 
 def list_written_forms(value: str) -> set[str]:
-    """Return how a value is written as plain text, HTML, Python literal, JSON and JSON in JSON."""
+    """Return the written forms of a value: plain, HTML, Python literal, JSON, JSON in JSON."""
     # whether repr escapes a quote depends on the text around it, so both ways are listed
     parts = [repr(part)[1:-1] for part in value.split("'")]
     forms = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}

@@ -7,7 +7,7 @@ Rules
   and extends over the characters that such a key may have.
 - Of two keys that begin at one position, the longer one is taken.
 - While more text may come (`final` is False), a key at the end of the text is undecided, unless it
-  is longer than `LONGEST`: a stream does not wait for the end of that.
+  is longer than `LONGEST`: a stream does not wait for the end of such a key.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class KeySearch:
         return undecided
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
-        """Return what replaces a key: the name of its secret if it is known, else its form's."""
+        """Return what replaces a key: the name of its secret if known, else that of its form."""
         secret = key.removeprefix(start) if pattern.keeps_start else key
         name = next((n for v, n in self._values if v == secret), pattern.name)
         return f"{start if pattern.keeps_start else ''}[redacted {name}]"

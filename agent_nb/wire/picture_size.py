@@ -1,10 +1,10 @@
-"""Read the size of a picture from its first bytes, and write the caption that stands for it.
+"""Read the size of a picture from its first bytes, and write the caption in its place.
 
-Why: a model that cannot see, a terminal and a text file need words in place of a picture.
+Why: a model that cannot see, a terminal and a text file need a text in place of a picture.
 
 Rules
 - Nothing raises, whatever the bytes are: an unknown size is None.
-- Captions have one form everywhere, so that `without_captions` finds them.
+- The captions of numbered figures have one form everywhere, so that `without_captions` finds them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CAPTIONS = re.compile(
 )
 _JPEG = b"\xff\xd8\xff"
 _HEAD = 88  # base64 characters in which all kinds but JPEG have their size
-# JPEG markers that are no frame headers, though in their range
+# JPEG markers in the range of the frame headers that are something else
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
 
@@ -101,13 +101,13 @@ def size_of(attachment: Mapping[str, Any]) -> Size | None:
 
 
 def size_words(attachment: Mapping[str, Any]) -> str:
-    """Return the size of an attachment as words, such as `700×300`; "" if it is unknown."""
+    """Return the size of an attachment as text, such as `700×300`; "" if it is unknown."""
     size = size_of(attachment)
     return f"{size[0]}×{size[1]}" if size else ""
 
 
 def describe_picture(name: str | int, attachment: Mapping[str, Any], unsent: str = "") -> str:
-    """Return the words that stand for a picture in a text, as `[figure 1: 700×300 pixels]`.
+    """Return the caption in place of a picture, such as `[figure 1: 700×300 pixels]`.
 
     `name` is a picture's name, or its number among the figures of a result. `unsent` says why it is
     not sent: `[a picture the model cannot see: figure 1, 700×300]`.

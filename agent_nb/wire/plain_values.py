@@ -4,8 +4,8 @@ Why: such values pass for texts and numbers until they are written as JSON, join
 each function where outside values enter calls `plain_value`, once.
 
 Rules
-- Texts, numbers, mappings, lists, tuples and NumPy's scalars become built-in, at any depth.
-- Any other value stays as it is: the caller decides whether it is wrong.
+- Texts, integers, floats, mappings, lists, tuples, NumPy scalars become built-in, at any depth.
+- Any other value, also a NumPy date, stays as it is: the caller decides whether it is wrong.
 """
 
 from __future__ import annotations
@@ -49,5 +49,5 @@ def _convert_numpy(scalar: Any) -> Any:
     if type(scalar).__name__ in _DATES:
         return scalar
     value = scalar.item()
-    # `item` of a long double is one again
+    # `item` of a long double returns a long double
     return float(value) if type(value) is type(scalar) else value

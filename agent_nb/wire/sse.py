@@ -9,7 +9,7 @@ Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
 - A blank line ends a frame; without a `data` line it yields no frame.
 - `id` stays in force for later frames; one that holds NUL is ignored. `retry` counts only if it is
-  all digits.
+  all digits, at most `_DIGITS`.
 - Invalid UTF-8 becomes U+FFFD.
 - A frame larger than `limit` bytes raises WireError, after the frames before it have been returned.
   The decoder then starts afresh.
@@ -87,7 +87,7 @@ class SSEDecoder:
     def close(self, *, lenient: bool = False) -> list[Frame]:
         """End the stream, and drop an unfinished frame, as the standard says.
 
-        `lenient` returns it: some providers end their last frame without a blank line.
+        `lenient`: return that frame, since some providers end their last one without a blank line.
         """
         if self._fault is not None:
             raise self._take_fault()
@@ -145,7 +145,7 @@ class SSEDecoder:
 
     def _frame(self, block: bytes) -> Frame | None:
         """Return the frame of one block of lines, None without a data line."""
-        # nine frames of ten: one data line
+        # nine of ten frames have one data line
         if block[:6] == b"data: " and b"\n" not in block:
             return Frame("message", block[6:].decode("utf-8", "replace"), self.last_event_id)
         event = ""
@@ -176,7 +176,7 @@ class SSEDecoder:
         return Frame(event or "message", text.decode("utf-8", "replace"), self.last_event_id, retry)
 
     def _drop_oversized(self, raw: bytes) -> None:
-        """Drop the frame that has become too large."""
+        """Drop the frame that has become too large; keep the error that reports it."""
         self._pieces, self._size, self._newline = [], 0, False
         self._fault = WireError(
             f"A frame of the event stream is larger than {self._limit} bytes. Is this a stream of events?",

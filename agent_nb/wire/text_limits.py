@@ -3,7 +3,7 @@
 Why: a reader must see that something is missing, and how much.
 
 Rules
-- Limits count characters, without the mark.
+- Limits count characters, without the mark; only the `width` of `fit_text` includes it.
 - A `mark` is a format string that may take the number of characters left out ("… {:,} more
   characters").
 """
@@ -14,12 +14,12 @@ LEFT_OUT = "[… {:,} characters left out …]"
 
 
 def cut_end(text: str, limit: int, mark: str = "…") -> str:
-    """Return the first `limit` characters of `text` followed by `mark`."""
+    """Return `text`, cut after `limit` characters and followed by `mark` if it is longer."""
     return text if len(text) <= limit else text[:limit] + mark.format(len(text) - limit)
 
 
 def cut_middle(text: str, limit: int, mark: str = LEFT_OUT, *, tail: int | None = None) -> str:
-    """Return the beginning and the end of `text`, `limit` characters in all, around `mark`.
+    """Return `text`; if it is longer than `limit`, its beginning and end, with `mark` between them.
 
     `tail` is the length of the end, half of `limit` by default. The mark has a line to itself.
     """

@@ -1,7 +1,7 @@
-"""Remove the text from a WebP: XMP, unknown chunks, Exif but the orientation (why: `media`).
+"""Remove the text from a WebP: XMP, unknown chunks, Exif except the orientation (why: `media`).
 
 Rules
-- The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.
+- The chunks that draw the picture or a frame stay as they are, byte for byte.
 - Data after the end of the file are dropped; a file that breaks off keeps its whole chunks.
 """
 
@@ -19,7 +19,7 @@ _EXIF, _XMP = 0x08, 0x04  # flags in VP8X
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a WebP without Exif, XMP and unknown chunks."""
+    """Return a WebP without XMP, unknown chunks, and Exif data except the orientation."""
     end = min(len(data), 8 + int.from_bytes(data[4:8], "little"))
     body = b"".join(_select_chunks(data[_HEAD:end]))
     return b"RIFF" + (len(body) + 4).to_bytes(4, "little") + b"WEBP" + body

@@ -1,7 +1,7 @@
 """Check the answer of each turn against its type, and record the value instead of the text.
 
-Why here: a text becomes the answer only at the end of its turn, when no call follows it. So the
-blocks of text wait until then; their deltas are shown at once.
+Why at the end of a turn: a text is the answer only if no call follows it in its turn. So the blocks
+of text wait until then; their deltas are shown at once.
 
 Rules
 - A valid answer is one `respond` of canonical JSON, marked with its type's name (`Answer.TYPED`).
@@ -10,7 +10,8 @@ Rules
 - Text of a turn that calls tools, and of a turn that broke off, is not the answer.
 - A call of the final tool, which takes the answer (`output_way`), is refused beside other calls;
   the other calls run.
-- Events after a waiting block wait too, except deltas of thoughts and calls.
+- Events after a waiting block wait too, except deltas of thoughts. A call, or an answer by the
+  final tool, ends the waiting: the text before it is not the answer.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Verdict(msgspec.Struct, frozen=True):
 class AnswerCheck:
     """Checks the answers of one run, of the type `output` (None: any text is an answer).
 
-    `verdict` and `beside_calls` describe the newest turn; `beside_calls` says what is wrong if the
-    model called the final tool beside other tools, else "".
+    `verdict` and `beside_calls` describe the newest turn; `beside_calls` is the message to a model
+    that called the final tool beside other tools, else "".
     """
 
     def __init__(self, output: OutputType | None) -> None:
@@ -66,13 +67,13 @@ class AnswerCheck:
     def begin_turn(self, turn: Turn, way: OutputWay) -> TurnCheck | None:
         """Return the check of one turn, None for a run without a type.
 
-        `way`: how its request asked for the answer.
+        `way`: how the request of the turn asks for the answer.
         """
         self.verdict, self.beside_calls = Verdict(), ""
         return TurnCheck(self, self._output, turn, way) if self._output is not None else None
 
     def reject(self, reason: str, *, not_json: bool) -> None:
-        """Note that the answer of the turn is invalid."""
+        """Set `verdict` for an invalid answer; `reason`: what is wrong, for the model."""
         self._invalid_answers += 1
         final = self._invalid_answers > CORRECTIONS
         ending = f"\n{self._invalid_answers} invalid answers in one run: it ends." if final else ""
@@ -88,7 +89,7 @@ class TurnCheck:
     def __init__(self, run: AnswerCheck, output: OutputType, turn: Turn, way: OutputWay) -> None:
         self._run, self._output, self._turn, self._way = run, output, turn, way
         self.final_tool = FinalTool(way.final_tool) if way.final_tool else None
-        self._waiting: list[Event] = []  # the texts so far, and what came after the first
+        self._waiting: list[Event] = []  # the first text that waits, and the events after it
 
     def feed(self, fresh: Iterable[Event]) -> list[Event]:
         """Take events of the turn in their order; return those to log now."""
@@ -137,8 +138,8 @@ class TurnCheck:
     def _replace(self, responses: list[events.Respond], text: str) -> Iterator[Event]:
         """Yield the waiting events with `text`, the JSON of the answer, in place of its blocks.
 
-        The first block gets it. Other blocks of plain text are left out with their deltas; if the
-        answer came by the final tool, its further blocks were shown already and are emptied.
+        The first block gets `text`. Other blocks of plain text are left out with their deltas; if
+        the answer came by the final tool, its further blocks were shown already and are emptied.
         """
         by_tool = [e for e in responses if e.extra]
         first, *others = by_tool or responses

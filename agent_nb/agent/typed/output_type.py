@@ -6,7 +6,7 @@ not depend on how a provider takes a schema.
 Rules
 - Providers take only schemas of objects: any other schema is sent wrapped, as `{"value": …}`.
 - Validation is pydantic's strict mode for JSON: a text is never a number, `1` never a bool, a
-  number never a text. Only an integral number may be a float and the reverse (`3.0` is `3`).
+  number never a text. Only integers and integral floats may stand for each other (`3.0` is `3`).
 - The recorded text is canonical JSON of the value, defaults included, if validating it again yields
   an equal value; else it is the answer's own JSON.
 - A type written as a text is refused, also inside a type (`list["Row"]`), since pydantic would
@@ -35,21 +35,21 @@ from .typed_dicts import convert_typed_dicts
 
 WRAPPED = "value"  # the member of the wrapper object that holds the answer
 LARGEST_SCHEMA = 100_000  # characters
-LONGEST_NAME = 60
-MOST_FAULTS = 8  # that an error message lists
+LONGEST_NAME = 60  # characters
+MOST_FAULTS = 8  # faults that an error message lists
 _SUPPORTED = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
 _CODE_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _ROOT_KEYWORDS = ("$defs",)  # stay at the root of a wrapped schema: references begin there
 
 
 class InvalidOutput(ValueError):  # noqa: N818  (it names what is wrong with the answer)
-    """An answer that is not a value of the type; the message is for the model."""
+    """Raised for an answer that is not a value of the type; the message is for the model."""
 
     CODE = "invalid_output"  # of the error event
 
 
 class NotJson(InvalidOutput):
-    """An answer that is not JSON at all."""
+    """Raised for an answer that is not JSON at all."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -62,8 +62,8 @@ class Answer(msgspec.Struct, frozen=True):
 class OutputType:
     """One type of answers: the Python type `kind`, its `name` and its JSON `schema`.
 
-    `wrapped`: the schema does not describe an object, and is sent as a member of one. The
-    constructor raises UsageError if `kind` cannot be the type of an answer.
+    `wrapped`: the schema does not describe an object, so it is sent as a member of an object's
+    schema. The constructor raises UsageError if `kind` cannot be the type of an answer.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -137,7 +137,7 @@ class OutputType:
             raise InvalidOutput(
                 f"The answer is not a valid {self.name}: {type(error).__name__}: {error}"
             ) from None
-        # without canonical JSON: the text that the model wrote
+        # if the type cannot write the value as JSON and read it again: the JSON of the model
         return self._canonical_answer(value) or Answer(text, value)
 
     def _canonical_answer(self, value: Any) -> Answer | None:
@@ -280,7 +280,8 @@ def _make_generator() -> Any:
 
         def set_schema(self, schema: Any) -> Any:
             array = super().set_schema(schema)
-            return {k: v for k, v in array.items() if k != "uniqueItems"}  # duplicates are merged
+            # a set merges duplicates, so the model may repeat an item
+            return {k: v for k, v in array.items() if k != "uniqueItems"}
 
         frozenset_schema = set_schema  # as in pydantic, both are arrays
 
@@ -309,7 +310,7 @@ def _title_to_description(item: Any) -> Any:
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the definition that its root refers to in place of that `$ref`.
+    """Return a schema whose root, if it is a `$ref`, is replaced by the definition it refers to.
 
     Pydantic writes the root of a recursive type as a `$ref`. If the definitions only refer to
     each other, the `$ref` stays.

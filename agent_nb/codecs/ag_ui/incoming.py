@@ -36,7 +36,7 @@ def use_wire_names(obj: Obj) -> Obj:
     renamed = {}
     for name, value in obj.items():
         wire_name = _TO_WIRE.get(name, name)
-        # a name that is already taken stays, so that no value is lost
+        # if the object has the wire name too, the snake-case name stays: no value is lost
         key = name if wire_name in obj else wire_name
         renamed[key] = _use_nested_names(value) if name in _NESTED else value
     return renamed

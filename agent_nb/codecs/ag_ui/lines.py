@@ -1,4 +1,4 @@
-"""Draw events as AG-UI lines: `DRAW` maps each kind of event to the JSON object that we write.
+"""Draw events as AG-UI lines: `DRAW` for events of one line, `BlockForm`s for blocks.
 
 Why apart from the writer: the reader draws its events too, to note how each original line differs
 (see `passthrough`).
@@ -74,7 +74,7 @@ def draw_node(event: Node) -> Obj:
     }
 
 
-#: type of an event -> the function that draws it
+#: Type of an event -> the function that draws it, as the JSON object that we write.
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     RunStart: lambda e: {"type": "RUN_STARTED", "runId": e.run},
     End: _end,

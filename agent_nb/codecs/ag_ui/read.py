@@ -1,7 +1,7 @@
 """Read AG-UI's events into ours (mapping: the package's docstring).
 
-Why more than a table: servers of AG-UI differ in which lines they send; what one sends as blocks,
-another has only in its last snapshot of the messages.
+Why more than a table: servers of AG-UI differ in the lines they send. Some send texts and calls as
+blocks, others only in their last snapshot of the messages.
 
 Rules
 - A text of `…_CHUNK` lines ends at the first line that is not its next chunk.
@@ -60,7 +60,7 @@ class AgUiReader(BlockReader):
 
     def __init__(self, _losses: Losses) -> None:
         super().__init__(RunBuilder(NAME, drawn_by(DRAW), _envelope))
-        self._has_user_text = self._has_answer = False  # whether this run has them yet
+        self._has_user_text = self._has_answer = False  # whether this run's lines held one so far
         self._snapshot: list[Obj] = []  # this run's messages in the newest snapshot
 
     def read(self, item: Item) -> list[Event]:
@@ -104,7 +104,7 @@ class AgUiReader(BlockReader):
     def _read_snapshot(self, out: list[Event]) -> list[Event]:
         """Return the calls, results and answer that only the newest snapshot holds; then drop it.
 
-        `out` are the events of this line so far, which may hold the answer.
+        `out`: the events that closing the blocks yielded; one may be the answer.
         """
         messages, self._snapshot = self._snapshot, []
         has_answer = self._has_answer or any(isinstance(event, Respond) for event in out)
@@ -157,7 +157,7 @@ class AgUiReader(BlockReader):
         return [*out, error, self._run.derived(End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
-        """Return the usage in the end of a run as a metric."""
+        """Return the usage in the last line of a run as a metric, [] without usage."""
         totals = [usage for usage in as_list(obj.get("usage")) if isinstance(usage, dict)]
         if not totals:
             return []
@@ -193,7 +193,7 @@ class AgUiReader(BlockReader):
         block = self._blocks.open_text
         return block.key if block is not None and block.of == of else ""
 
-    # The rest.
+    # Results, steps, sub-agents and states.
 
     def _result(self, obj: Obj) -> list[Event]:
         """Read a result; if its call lacks an end line, the arguments end here."""
@@ -274,5 +274,6 @@ class AgUiReader(BlockReader):
 
 
 def _envelope(obj: Obj) -> Obj:
+    """Return the event fields that any line may set: its time, and the span of its sub-agent."""
     span = text_of(obj, "subagentRunId")
     return {"ts": read_epoch(obj.get("timestamp")), **({"span": span} if span else {})}

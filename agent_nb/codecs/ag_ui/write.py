@@ -60,9 +60,9 @@ class AgUiWriter(BlockWriter):
         self._thread = options.conversation
         self._user_is_known = options.asked
         self._texts: dict[str, Texts] = {}  # span -> the texts of that run
-        self._step: Step = ""  # whether the current block continues the text before it
+        self._step: Step = ""  # how the current block relates to the text before it
         self._messages: dict[str, str] = {}  # span -> message id of its newest text
-        self._agents: set[str] = set()
+        self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
         self._error = LastError(losses, _NOT_LAST)
         self._total: Counts | None = None
 
@@ -96,7 +96,7 @@ class AgUiWriter(BlockWriter):
     def _new_id(self, event: Any) -> str:
         """Return the id of the message that a block belongs to.
 
-        A block that goes on with the text before it (see `events.text.Step`) shares its id.
+        A block that continues the text before it (`_step`) belongs to that text's message.
         """
         message_id = self._messages.get(event.span, "") if self._step == "go_on" else ""
         message_id = message_id or self._new_message_id(event)
@@ -144,7 +144,7 @@ class AgUiWriter(BlockWriter):
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
     def _on_node(self, event: Node) -> list[Obj]:
-        """Write a sub-agent, or any other node but a model request as a step."""
+        """Write a sub-agent's node as a sub-agent, others as steps; a model request has no line."""
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
             return []

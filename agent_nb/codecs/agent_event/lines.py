@@ -3,7 +3,8 @@
 Why apart from the writer: the reader draws its events too, to note how each original line differs
 (see `passthrough`).
 
-Rule: the writer adds a tool's name and call id, the reader keeps them in the note.
+Rule: lines of progress have no tool name here, and no line a call id. The writer adds them; the
+reader keeps them in the note.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _tool_result(event: Result) -> Obj:
 
 
 def progress_data(event: Progress) -> Any:
-    """Return the `data` of a progress event."""
+    """Return the `data` of the line for a progress event: from its text, fraction or own data."""
     message = {"message": event.message} if event.message else {}
     if event.text:
         return (

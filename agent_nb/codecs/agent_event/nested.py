@@ -20,7 +20,7 @@ OUTER = "#in"  # the field of an inner event that holds its outer line, without 
 
 
 def child_event(obj: Obj) -> tuple[str, Obj] | None:
-    """Return (run, event) of the sub-agent in a line of progress; None for other progress."""
+    """Return (run id, event) of the sub-agent in a line of progress; None for other progress."""
     data = obj.get("data")
     if not isinstance(data, dict):
         return None

@@ -1,7 +1,7 @@
-"""`run_view`: a server that sends the whole state of a run in each frame, not its events.
+"""`run_view`: a server that sends the whole state of a run, a view, in each frame, not its events.
 
-Each frame is kept as a state. Its additions to the frame before become lines, which the run's own
-reader turns into events and marks `derived`.
+The run's reader (`run_reader`) keeps each view as a state. The additions of a view to the one
+before become lines here, which the reader turns into events and marks `derived`.
 
 Why lines: the reader of single events then serves both kinds of servers.
 
@@ -26,15 +26,15 @@ _ENDS = {
 
 
 class WholeView:
-    """Compares each view of one run with the one before; `content`: the newest view's answer."""
+    """Compares each view of one run with the one before; the reader sets `content`, its answer."""
 
     def __init__(self) -> None:
         self.content = ""
-        # the parts of each step, by its number, that earlier views have turned into lines
-        self._steps_thought = 0  # the thoughts of that many first steps
-        self._with_call: set[int] = set()  # the calls of these steps
-        self._progress_counts: dict[int, int] = {}  # step -> number of its progress reports
-        self._with_result: set[int] = set()  # the results of these steps
+        # what earlier views have turned into lines, by the number of the step
+        self._steps_thought = 0  # how many steps, from the first, have had their thought's line
+        self._with_call: set[int] = set()  # steps whose call has had its line
+        self._progress_counts: dict[int, int] = {}  # step -> number of its lines of progress
+        self._with_result: set[int] = set()  # steps whose result has had its line
 
     def new_lines(self, obj: Obj) -> list[Obj]:
         """Return the lines that a server of single events would have sent since the last view."""

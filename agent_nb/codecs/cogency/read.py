@@ -1,7 +1,8 @@
 """Read the lines of Cogency (rules: the package's docstring).
 
-The reader holds back two lines until the next one comes: `end`, because metrics may follow it, and
-the first line of a thought, because a thought of one line needs no deltas.
+The reader holds back two kinds of line: an `end` until a line other than a metric comes, because
+metrics may follow it, and the first line of a thought until the next line or `tick`, because a
+thought of one line needs no deltas.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class CogencyReader:
         self._calls = CallMatcher()
         self._batch: list[str] = []  # our ids of the calls since the last `execute`
         self._runs = 0
-        # the line of the end, its time, and how many metrics came just before it
+        # the line of the end, its time, and the number of metric lines directly before it
         self._held_end: tuple[Obj, float, int] | None = None
-        self._metric_count = 0  # how many metrics came just before the current line
-        self._interrupted = False  # whether the newest line, metrics aside, is an interrupt
+        self._metric_count = 0  # the number of metric lines directly before the current line
+        self._interrupted = False  # the newest line, metrics and `end` aside, is an interrupt
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one line."""
@@ -91,7 +92,7 @@ class CogencyReader:
         return [*self._close_thought(incomplete=True), *self._release_end()]
 
     def tick(self, _now: float) -> list[Event]:
-        """Return the held first line of a thought as a piece, so that a viewer sees it now."""
+        """Return the held first line of a thought as a delta, so that a viewer sees it now."""
         return self._begin_pieces()
 
     def _new_run(self, obj: Obj) -> None:
@@ -121,7 +122,7 @@ class CogencyReader:
         return [*self._begin_pieces(), *self._read_piece(obj)]
 
     def _begin_pieces(self) -> list[Event]:
-        """Return the first line of a thought as its first piece, unless it has been returned."""
+        """Return the held first line of a thought as its first delta; [] if none is held."""
         first_line, self._first_line = self._first_line, None
         return self._read_piece(first_line) if first_line is not None else []
 
@@ -130,7 +131,7 @@ class CogencyReader:
         return self._thoughts.delta("think", text, obj, draw_piece(text), ts=time_of(obj))
 
     def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
-        """Return the thought that ends here; a thought of a single line has no pieces."""
+        """Return the thought that ends here; a thought of a single line has no deltas."""
         first_line, self._first_line = self._first_line, None
         if first_line is not None:
             return [self._run.line(Think, first_line, content=text_of(first_line, "content"))]

@@ -4,8 +4,8 @@ Why: senders of this format may leave out the call's id, the tool's name, or bot
 
 Rules
 - A piece with an id belongs to that call.
-- A piece without an id belongs to the newest open block of its tool, or of any tool if the piece
-  names none.
+- A piece without an id belongs to the newest open block of its tool or of an unnamed tool; if the
+  piece names no tool, to the newest open block.
 - If that block is already a whole JSON object and the piece begins with `{`, the piece begins
   another call.
 """
@@ -38,10 +38,10 @@ class ArgumentBlocks:
         return f"{_NO_ID}{name}:{self._count}"
 
     def take(self, name: str, call_id: str) -> OpenBlock | None:
-        """Remove and return the block of a call that some other frame names, or None.
+        """Remove and return the block of a call that another frame names; None if none fits.
 
-        First comes the block with the call's id, then the oldest block of its tool without an id,
-        then the oldest without id and tool.
+        First comes the block with `call_id`, then the oldest block of the tool `name`, then the
+        oldest of an unnamed tool. A block with another id never fits a `call_id`.
         """
         if call_id and self._blocks.get(call_id) is not None:
             return self._blocks.take(call_id)

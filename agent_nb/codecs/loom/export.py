@@ -5,13 +5,12 @@ Source: seed 002 § 6.
 Why: the reader and the writer then handle frames only.
 
 Rules
-- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
-  listed here.
+- `to_export(from_export(obj))` is `obj`. The reverse loses the envelope of a frame, because the
+  single-key form has none; if an object brings one all the same, it is kept.
 - A frame's note `#export` holds the difference between the original single-key object and ours.
 - `{"TaskStart": {"node_id": "a", "namespace": null}}` is the frame `{"type": "node_enter", "id":
-  "a"}`: the single-key form calls the node `node_id`, and always has a `namespace`.
-- The form has no envelope; if an object brings one all the same, it is kept.
-- Some `Messages` have no `chunk` but the fields of a `message_chunk` frame (`content`, `id`). They
+  "a"}`: the single-key form names the node in `node_id`, and always has a `namespace`.
+- `Messages` that have the fields of a `message_chunk` frame (`content`, `id`) in place of a `chunk`
   are read too.
 """
 
@@ -23,8 +22,8 @@ from ...wire import as_dict
 from ..passthrough import is_same_json, note_difference, restore_object
 from .lines import ENVELOPE, Obj
 
-_NODE = {"id": "node_id"}  # both hold the name of the node
-# type of a frame -> (key of the single-key form, {field of the frame: its name there})
+_NODE = {"id": "node_id"}  # the field with the node's name: in a frame, in the single-key form
+# type of a frame -> (key of the single-key form, {field of the frame: its name in that form})
 KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "run_start": ("RunStart", {}),
     "node_enter": ("TaskStart", _NODE),
@@ -47,7 +46,7 @@ KEYS: dict[str, tuple[str, dict[str, str]]] = {
     "tool_end": ("ToolEnd", {}),
     "tool_approval": ("ToolApproval", {}),
 }
-# key -> (type of the frame, {name there: field of the frame})
+# key of the single-key form -> (type of the frame, {field of the form: field of the frame})
 _FROM_KEY = {key: (kind, {v: k for k, v in names.items()}) for kind, (key, names) in KEYS.items()}
 # types whose single-key form always has a `namespace` or a `call_id`: null if the frame has none
 _WITH_NAMESPACE = frozenset({"node_enter", "node_exit", "updates"})

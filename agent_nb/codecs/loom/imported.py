@@ -1,7 +1,7 @@
 """Write events that were read from Loom as their original frames, envelope included.
 
-Why apart from `run_writer`: that makes nodes for our own runs; here an event and its note hold all
-that its frame needs.
+Why apart from `run_writer`: `run_writer` makes nodes for our own runs. Here an event and its note
+hold all that its frame needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ImportedFrames:
             if event.of in ("think", "respond", "call"):
                 return [restore_object(draw_chunk(event.of, event.text), note)]
             return []
-        form = text_of(note, "form")  # the type of the original frame; other types are drawn alike
+        form = text_of(note, "form")  # which of the frame types that become this kind of event
         if isinstance(event, End):
             reply = draw_reply(self._answer.text, event.status, event.finish_reason, form)
             return [restore_object(reply, note)]

@@ -128,7 +128,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 
 
 def draw_frame(event: Event) -> Obj:
-    """Draw an event of any kind but text blocks and ends."""
+    """Return the frame of an event whose kind is in `DRAW`."""
     return DRAW[type(event)](event)
 
 

@@ -6,13 +6,14 @@ Rules
 - A frame without an id is passed on at once, after all frames that wait.
 - A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:
   that frame is dropped and counted as a loss.
-- A frame that comes early waits. Once more than `WINDOW` frames wait, all are passed on, and the
-  missing ids are counted.
-- In a live stream (`tick`), missing ids alone delay nothing: a stream may skip ids or begin late.
-- Once a frame has come after one with a higher id, early frames wait up to `PATIENCE` seconds. If
-  that is in vain, frames no longer wait until the order is broken again.
-- A reply does not use up its id: the session's next run may begin with the same id, the next one, 0
-  or 1.
+- A frame whose id is above the one that is due waits. Once more than `WINDOW` frames wait, all are
+  passed on, and the gap in the ids is a loss (a detail).
+- In a live stream, frames wait for missing ids only until the next `tick`: a stream may skip ids
+  or begin late.
+- Once a frame has come after one with a higher id, frames wait up to `PATIENCE` seconds. If the
+  missing frame does not come, frames no longer wait until the order is broken again.
+- A reply does not use up its id: the session's next run may begin with the same id or the next.
+- Ids may begin anew at 0 or 1, after a reply or with a frame of other content under that id.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class FrameOrder:
         return [frame]
 
     def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether the sender starts to count anew: id 0 or 1 comes with other content."""
+        """Return whether ids begin anew: id 0 or 1 comes again, with other content."""
         known_hash = self._seen.get((number, reply))
         return (
             self._next is not None
@@ -106,7 +107,7 @@ class FrameOrder:
         )
 
     def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether a frame with this id came before; count a repeat, remember a new frame."""
+        """Return whether this id came before: count that as a loss, else remember the frame."""
         known_hash = self._seen.get((number, reply))
         if known_hash is None:
             self._remember(number, reply, frame)

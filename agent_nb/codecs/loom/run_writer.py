@@ -7,8 +7,8 @@ Rules
   tools in an `act` node.
 - Each model request is a think node, whose exit waits for the usage of the request; other nodes
   keep their names.
-- `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0. Frames between a node's
-  exit and the next node keep the old `node_id`.
+- `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0; for events of a
+  sub-agent it is their span. Frames between a node's exit and the next node keep the old `node_id`.
 - The last frame is the run's reply, which holds the whole answer.
 - If a call's arguments were streamed, its frames have its block's id, because the call's own id
   comes only with the complete call.
@@ -190,8 +190,8 @@ class RunWriter:
         return [*entering, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        """Write a block, unless its deltas have been written or the reply replaces it."""
-        if self._live.take(event) or read_repetition(event) == "instead":  # the reply has it
+        """Write a block, unless its deltas have been written or the run's reply has its text."""
+        if self._live.take(event) or read_repetition(event) == "instead":
             return []
         entering, node_id = self._enter_for(event, "think")
         return [

@@ -1,8 +1,8 @@
 """Write events as Loom frames (seed 002 § 7.1): one writer for each run, in the chosen form.
 
-Why: the runs of a session share its numbers, so no run can count alone.
+Why: the runs of a session share one count of `event_id`, so no run can count alone.
 
-Rule: the envelope counts `event_id` from 1 over all runs of a session.
+Rule: `event_id` counts from 1 over all runs of a session (but see `IDS_PER_RUN`).
 """
 
 from __future__ import annotations

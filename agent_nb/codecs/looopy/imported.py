@@ -1,6 +1,6 @@
 """Write events that were read from Looopy (seed 004) as their original objects.
 
-Why apart from `run_writer`: the fields and notes of the events determine each object.
+Why apart from `run_writer`: here an event and its note hold all that its object needs.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ImportedEvents:
         return imported_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
-        # "complete" is the note of the text's `content-complete` line, if it had one; the form
-        # "whole" marks a text that came in that line alone
+        # "complete" is the note of the text's `content-complete` object, if it had one; the form
+        # "whole" marks a text that came in that object alone, without deltas
         complete = note.get("complete")
         if note.get("form") == "whole":
             return [restore_object(draw_complete(event.content), as_dict(complete))]

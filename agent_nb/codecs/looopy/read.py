@@ -3,12 +3,12 @@
 Why: the tasks of several runs and sub-agents share one stream, and a frame may name only its own.
 
 Rules
-- A sub-agent is a task whose parent task is in the stream, or the events with an `agent:name` in
-  their path; `tool:name` in a path stands for no task.
+- A sub-agent is a task whose parent task is in the stream, or the events whose path has parts
+  other than `tool:name` (mostly `agent:name`).
 - A sub-agent's span is the id of the open call that runs it (`ToolEvents.caller`), if one does.
 - The end of a call ends the sub-agents that it runs.
-- Of the ended runs the newest `_REMEMBERED` are known: a late event of a subtask finds its run, and
-  a task that begins again gets another run id.
+- The reader remembers the newest `_REMEMBERED` ended runs, so that a late event of a subtask finds
+  its run, and a task that begins again gets another run id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LooopyReader:
     def __init__(self, _losses: Losses) -> None:
         self._tasks: dict[tuple[str, str], Task] = {}  # by run and key
         self._runs: dict[str, int] = {}  # how often each run has begun
-        self._ended: OrderedDict[str, None] = OrderedDict()  # runs of these, the newest last
+        self._ended: OrderedDict[str, None] = OrderedDict()  # the ended runs, the newest last
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
         self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, its parent's key
         self._agent_names: dict[str, str] = {}  # subtask -> its agent, from `subtask-created`
@@ -82,8 +82,8 @@ class LooopyReader:
         task, parent, agents = text_of(obj, "taskId"), text_of(obj, "parentTaskId"), _agents(obj)
         if parent != task and (parent in self._subtasks or parent in self._runs):
             self._add_subtask(task, *self._find_known(parent))
-        # agents in the path, but no known parent: the task is part of the newest outermost task, or
-        # the path names a part of the outermost task itself (`run == task`)
+        # agents in the path, but no known parent: the task is a subtask of the newest outermost
+        # task, or the outermost task itself writes the events of its agents (`run == task`)
         outer_key = "/".join(agents[:-1])
         if agents and task not in self._subtasks:
             run = task if (task, "") in self._tasks or not self._root else self._root
@@ -100,7 +100,7 @@ class LooopyReader:
         return (self._subtasks[task][0], task) if task in self._subtasks else (task, "")
 
     def _add_subtask(self, task: str, run: str, parent: str) -> None:
-        """Note that `task` runs inside the task `parent` of `run`, unless it is known already."""
+        """Note that `task` runs inside the task with key `parent` of `run`, unless it is known."""
         if task and task != run and task not in self._subtasks and (task, "") not in self._tasks:
             self._subtasks[task] = (run, parent)
 
@@ -155,7 +155,7 @@ class LooopyReader:
         return [event for key in inner for event in self._remove(*key).close(caller_ended=True)]
 
     def _close_other_tasks(self, run: str) -> list[Event]:
-        """Close other tasks with a final status: once a new task begins, no more events come."""
+        """Close other outermost tasks with a final status: a new task shows that they are over."""
         out: list[Event] = []
         for key in [
             k

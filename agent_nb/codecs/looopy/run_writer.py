@@ -1,8 +1,8 @@
 """Write one run as Looopy's events (seed 004).
 
 A run of ours begins with `task-created` and the statuses `submitted` and `working`. Each turn's
-text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). It ends
-with `task-complete`, or with a status such as `failed` or `canceled`.
+text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). The run
+ends with `task-complete`, or with a status such as `failed` or `canceled`.
 
 Why more than `DRAW`: this format repeats each text whole and has statuses, which our runs lack.
 
@@ -77,7 +77,7 @@ class RunWriter:
             return self._imported.write(event, note)
         handler = self.HANDLERS.get(type(event))
         objects = handler(self, event) if handler else []
-        # any event outside `_WITHIN_TEXT` completes the text before it, except one of a sub-agent
+        # an event outside `_WITHIN_TEXT` completes the text; of a sub-agent's events only nodes do
         inner = event.span and type(event) is not Node
         ending = self._complete_text(event) if type(event) not in _WITHIN_TEXT and not inner else []
         out = [self._envelope(obj, self._newest) for obj in ending] + [
@@ -88,7 +88,7 @@ class RunWriter:
         return out
 
     def close(self) -> list[Obj]:
-        """Return the `content-complete` of text that still lacks it."""
+        """Return the `content-complete` of text that lacks it; an error without an end is lost."""
         self._last_error.drop()
         return [self._envelope(obj, self._newest) for obj in self._complete_text(self._newest)]
 
@@ -176,7 +176,7 @@ class RunWriter:
         return [DRAW[Call](event)]
 
     def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
-        """Write an event of a call, with fields that only the `Call` event holds."""
+        """Write an event about a call, with the fields of its `Call` that the event lacks."""
         call = self._calls.get(event.call_id)
         obj = DRAW[type(event)](event)
         if isinstance(event, Started):

@@ -3,7 +3,8 @@
 Why apart from `task`: a call may be reported twice, by a public event and by an `internal:*` one.
 
 Rules
-- If an `internal:*` event has started or ended a call, a later start or end is an extension.
+- Only the first start and the first end of a call with an id count, public or `internal:*`; a later
+  one is an extension.
 - A `tool-call` with the id of an open call is an extension.
 - A question about a call is open until it is answered or the call has a result. If the task ends
   first, the call gets a result that repeats the question.
@@ -22,7 +23,7 @@ from ..foreign_values import arguments_of, fraction_of, text_of
 from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
-_REMEMBERED = 256  # calls
+_REMEMBERED = 256  # started calls, whose second start is recognised
 
 
 class ToolEvents:
@@ -87,6 +88,7 @@ class ToolEvents:
         return [*implicit, self._run.line(cls, obj, call_id=match.call_id, **fields)]
 
     def _first_start(self, call_id: str) -> bool:
+        """Return whether a call starts for the first time; remember it."""
         if call_id in self._started_calls:
             return False
         self._started_calls[call_id] = None
@@ -142,7 +144,7 @@ class ToolEvents:
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
-    #: Type of an object -> the method that reads it.
+    #: Kind of an object -> the method that reads it.
     HANDLERS: ClassVar[LineHandlers] = {
         "tool-call": _call,
         "tool-start": _started,

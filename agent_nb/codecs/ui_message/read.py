@@ -3,7 +3,8 @@
 Why apart from `block_protocol`: calls, outputs and steps are this protocol's own.
 
 Rules
-- A chunk that fits no open block or call becomes an extension with the original content.
+- A delta or an end whose block is not open, and an output of an ended call, become extensions with
+  the original content. An output or a question about an unknown call opens an implicit call.
 - `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless
   we wrote it ourselves for arguments that broke off (`CUT`).
 """
@@ -104,7 +105,7 @@ class UiMessageReader(BlockReader):
         return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
-        """Read the start or end of a step; an end without a start gets a new span."""
+        """Read the start or end of a step; an end before any start has the span `step-0`."""
         enter = obj["type"] == "start-step"
         self._step_count += enter
         if enter or not self._step_span:

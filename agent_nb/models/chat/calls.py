@@ -4,9 +4,10 @@ Why: compatible servers disagree on how a call is split. Some send no index, som
 every call, some repeat the name or invent a new id with every fragment.
 
 Rules
-- A fragment belongs to the call of its index, else to the call of its id, else to the last call.
-- A fragment begins a new call if it has another id *and* a name, or a name after the arguments are
-  complete.
+- A fragment belongs to the call of its index. Without an index it belongs to the call of its id,
+  else to the last call.
+- A fragment begins a new call if it has a new index, another id *and* a name, or (where an id is
+  missing) a name after complete arguments.
 - Our own `index` counts the calls in order of first appearance.
 - A call whose arguments are not a JSON object is still a Call, with a `fault` that says why.
 """
@@ -120,7 +121,7 @@ class CallTable:
         return [slot.close("") for slot in waiting]
 
     def close(self, broken: str = "") -> list[Call]:
-        """End the stream and return the remaining calls; `broken` says why they are incomplete."""
+        """End the stream; return the open calls. `broken`: why they are incomplete, if they are."""
         return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:

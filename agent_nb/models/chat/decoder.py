@@ -5,10 +5,10 @@ Why: dozens of servers speak this API and no two alike. Reasoning comes as `reas
 in `x_groq` or not at all; errors in the middle of a stream. Only some servers end with `[DONE]`.
 
 Rules
-- `feed` and `close` never raise; a fault becomes a Fault, the last part of its chunk.
+- `feed` and `close` never raise; a fault becomes a Fault part after the other parts of its chunk.
 - Reasoning that a server sends twice (as text and as details) is passed on once.
-- What a server wants back with the next request travels as `opaque` of the first Thought (the
-  field that reasoning came in) or as a Resend.
+- Some data must go back with the next request: the first Thought holds in `opaque` the field that
+  reasoning came in, a Resend holds reasoning details and further fields of calls.
 - Unknown fields become Extra parts (`extras`).
 - After a cut, open calls are closed as incomplete, with a fault.
 """
@@ -29,7 +29,7 @@ from .reasoning_details import Details
 
 PROVIDER = "openai"
 _TOO_LONG = "The call was cut off at the limit of tokens."
-# fields of a call that are read; others go back with it
+# fields of a call that are read here; a Resend returns the others to the server
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
 # the fast path is given up after so many chunks in a row that it cannot read: each attempt parses
 # the chunk once more
@@ -44,8 +44,8 @@ class ChatDecoder(FrameDecoder):
         self._calls = CallTable()
         self._details = Details()
         self._halves = SurrogatePairs()  # half a character waits for the next piece
-        self._head = False  # the head was emitted
-        self._usage_came = False  # the last chunk, which holds only usage, has come
+        self._head = False  # whether the head was emitted
+        self._usage_came = False  # whether the last chunk, which holds only usage, has come
         self._choice_index: Any = None  # index of the one choice that is read
         self._reason = ""  # why the answer ended
         self._usage: dict[str, Any] | None = None  # as emitted last
@@ -60,9 +60,9 @@ class ChatDecoder(FrameDecoder):
         return self.done or bool(self._reason) or self._usage_came
 
     def _finish(self, out: list[Part]) -> None:
-        """Emit what was held back, and the open calls.
+        """Emit half characters that wait, the Resend and the open calls.
 
-        They are incomplete if the stream broke off or the token limit was reached.
+        The calls are incomplete if the stream broke off or the token limit was reached.
         """
         self._release(out)
         broken = "" if self.complete and not self.failed else CUT
@@ -87,7 +87,7 @@ class ChatDecoder(FrameDecoder):
         return True
 
     def _frame(self, frame: Frame, out: list[Part]) -> None:
-        """Read a frame: on the fast path if it is plain, `[DONE]`, a chunk, or an error."""
+        """Read a frame: a plain chunk on the fast path, `[DONE]`, any other chunk, or an error."""
         data = frame.data
         # not the first chunk, which is the head, nor one that may continue half a character
         if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
@@ -246,9 +246,9 @@ class ChatDecoder(FrameDecoder):
             self._call_extras.setdefault(call_id, {}).update(extras)
 
     def _emit_finish(self, reason: str, out: list[Part]) -> None:
-        """Emit the reason, and before it the calls if all are complete.
+        """Emit the finish reason, and before it the open calls if all are complete.
 
-        Other calls stay open until the body ends: some servers send fragments after the reason.
+        Otherwise they stay open until the body ends: some servers send fragments after the reason.
         """
         complete_calls = self._calls.finish()
         if complete_calls:
@@ -260,7 +260,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Finish(reason))
 
     def _emit_resend(self, out: list[Part]) -> None:
-        """Emit, once, what must go back with the calls of this response."""
+        """Emit a Resend of the fields that must go back with the calls, each field once."""
         payload: dict[str, Any] = {}
         if self._calls and (details := self._details.take()):
             payload["message"] = {"reasoning_details": details}

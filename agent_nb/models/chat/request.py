@@ -1,7 +1,7 @@
 """Encode a request for chat completions.
 
-Why: most servers speak this API, but not all of it: a field that some refuse is sent only where its
-caller allows it.
+Why: most servers speak this API, but not all of it. A field that some servers refuse is sent only
+if the caller of `encode` allows it.
 
 Rules
 - Results become `tool` messages, one per call; one user message after them holds their pictures.
@@ -51,7 +51,7 @@ def encode(
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `grammar`: the server takes a grammar. `router`: it reads OpenRouter's `reasoning`. `usage`: ask
-    for usage. `limit`: the name of the token limit.
+    for usage. `limit`: the API's field for the setting `max_tokens`.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -110,7 +110,7 @@ def _encode_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Yield the messages of the API."""
+    """Yield the messages of `history` in the form of the API."""
     for message in history:
         if message.role == "assistant":
             yield _encode_assistant(message)
@@ -132,9 +132,9 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
 
 
 def name_pictures(block: ResultBlock) -> list[Block]:
-    """Return the pictures of a result after a text that names it.
+    """Return a text that names a result, then its pictures; [] without pictures.
 
-    They need a user message of their own, since a `tool` message holds only text.
+    The pictures need a user message, since a `tool` message holds only text.
     """
     if not block.pictures:
         return []

@@ -4,7 +4,7 @@ Why: an `asyncio` future belongs to one loop, and the tasks that wait for an end
 
 Rules
 - Ringing the bell of a closed loop does nothing.
-- A ring while no task waits ends the next wait at once.
+- If the bell rings before its task waits, the next wait ends at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Bell:
         self._is_rung = False
 
     def ring(self) -> None:
-        """Wake the task."""
+        """Wake the task; from any thread."""
         self._is_rung = True
         if threading.get_ident() == self._thread:
             self._wake()

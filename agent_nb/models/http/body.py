@@ -4,7 +4,7 @@ Why: a server that is asked for an event stream may also answer with one JSON ob
 lines, with a web page, or with nothing. The first bytes decide which decoding applies.
 
 Rules
-- A JSON body is held back until `close`, which returns it as frames without an event name.
+- A JSON body is held back until `close`, which returns it as frames of the default event `message`.
 - A body that is neither an event stream nor JSON is a Fault `garbage` (or `empty`).
 - Size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
 """
@@ -28,8 +28,8 @@ class Body:
     def __init__(self) -> None:
         self.fault: Fault | None = None
         self._sse = SSEDecoder(errors=True)
-        self._start = b""  # the first bytes, for the wording of a fault
-        self._json: list[bytes] | None = None  # the pieces of a JSON body; None: an event stream
+        self._start = b""  # the bytes until the form is known; then the first ones, for a fault
+        self._json: list[bytes] | None = None  # the pieces of a JSON body; None: another form
         self._size = 0
         self._frames = 0
         self._sniffed = False  # whether the form is known
@@ -51,7 +51,7 @@ class Body:
         return frames
 
     def close(self) -> Sequence[Frame]:
-        """End the body: return the rest, and set `fault` if it held no frame."""
+        """End the body: return the remaining frames, and set `fault` if the body held none."""
         if self.fault is not None:
             return []
         if self._json is not None:

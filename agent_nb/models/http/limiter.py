@@ -11,8 +11,9 @@ Rules
   model; `places` says for how long. The run of the refused request retries it (`retry`).
 - Requests under way together are often refused together. Only the first of these refusals counts
   as an attempt of its run.
-- A limiter belongs to no event loop: a waiting request asks again, or its `bell` rings.
-- A request that stops asking keeps its turn and does not hold up the others.
+- A limiter belongs to no event loop: a waiting request asks again after a time, or when its `bell`
+  rings.
+- A request that stops asking keeps its turn but lets others pass.
 - The slot of a request that was garbage-collected is free again.
 """
 
@@ -70,7 +71,7 @@ class Limiter:
 
     @asynccontextmanager
     async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
-        """Wait for a slot, and leave it at the end of the block; a wait may be cancelled."""
+        """Wait for a slot; leave it when the block ends. `lane`: the model. Can be cancelled."""
         with self._lock:
             now = self._clock()
             ticket = self.places.join(now, lane)
@@ -115,7 +116,7 @@ class Limiter:
             self._wake_next()
 
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
-        """Close the endpoint if the fault says that it is busy; mark a shared or a final fault."""
+        """Close the lane if the fault says "busy"; mark a shared or final one (see `places`)."""
         retry_after = fault.retry_after
         busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
         if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
@@ -214,7 +215,7 @@ class Slot:
         self._limiter.note_answer(self._ticket, status)
 
     def note_refusal(self, fault: ModelError) -> None:
-        """Note that the request failed."""
+        """Note that the request failed; mark `fault` as `Limiter.note_refusal` does."""
         self._limiter.note_refusal(self._ticket, fault)
 
     def __del__(self) -> None:

@@ -2,14 +2,15 @@
 
 Why not httpcore's own streams: a server may refuse a large body before it has read all of it, and
 close the connection. Here writing stops when an answer arrives, so the caller sees the refusal
-instead of a broken connection. It also takes a third less time.
+instead of a broken connection. This stream also takes a third less time.
 
 Rules
 - Bytes that arrive between an answer and the next request are not that request's answer: the
   connection then counts as unavailable, and nothing is sent.
 - Bytes that arrive before the first request may be its answer: a server that is full refuses at
   once.
-- Data that are still in the socket, where the event loop has not read them, count as arrived.
+- Bytes that the event loop has not yet read from the socket count as arrived, except during a write
+  with TLS: they may be session tickets.
 - An interim response (1xx) does not end the request: writing goes on.
 """
 
@@ -47,7 +48,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._received = bytearray()  # what arrived and was not read yet
+        self._received = bytearray()  # bytes that arrived and were not read yet
         self._ended = False  # nothing more arrives
         self._error: Exception | None = None
         self._writing_paused = False  # asyncio takes nothing more to write for now
@@ -174,13 +175,13 @@ async def open_stream(
     `tls`: None for a connection without TLS. Raises ConnectTimeout and ConnectError of httpcore.
     """
     loop = asyncio.get_running_loop()
-    # loops of other packages (uvloop) do not take the delay; an IP address is the host's only one
+    # loops of other packages (uvloop) do not take the delay; an IP address needs no race
     races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
     delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if races else {}
     name = host if tls is not None else None
     opening = loop.create_task(_connect(host, port, ssl=tls, server_hostname=name, **delay))
     try:
-        # not cancelled: asyncio's race of addresses would forget a socket that has just connected
+        # shielded: if cancelled, asyncio's race of addresses may forget a socket that is connected
         return (await wait_within(timeout, asyncio.shield(opening)))[1]
     except asyncio.CancelledError:
         opening.add_done_callback(_discard)

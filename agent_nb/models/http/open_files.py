@@ -1,9 +1,9 @@
 """How many files and connections this process may open.
 
 Why: a thousand answers at once need a thousand connections. Many systems give a process a limit of
-1,024 open files, which it may raise by itself.
+1,024 open files, which the process may raise by itself.
 
-Rule: the limit is only raised, as far as the system allows; Windows has none.
+Rule: the limit is never lowered, and raised only as far as the system allows; Windows has no limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SPARE = 512  # files in reserve, for the kernel and the user
 
 
 def allow_files(files: int) -> None:
-    """Raise the limit so that `files` more files can be open, if the system lets it."""
+    """Raise the limit to `files` plus `SPARE`, or as near to that as the system allows."""
     try:
         import resource
     except ImportError:
@@ -30,7 +30,7 @@ def allow_files(files: int) -> None:
 
 
 def read_limit() -> int:
-    """Return how many files may be open, 0 if that is unknown."""
+    """Return how many files may be open at once, 0 if that is unknown or unlimited."""
     try:
         import resource
     except ImportError:

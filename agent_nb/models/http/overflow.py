@@ -1,7 +1,6 @@
 """Recognise a request that is too long for its model, by the provider's words.
 
-Why: of all refusals only this one is mended by a shorter request, and each server words it
-differently.
+Why: a shorter request mends this refusal and no other, and each server words it differently.
 
 Rule: only the words count: the HTTP status differs between servers, and an error within a stream
 has none.

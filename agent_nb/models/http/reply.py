@@ -20,7 +20,7 @@ from .patience import wait_within
 from .transport import Response
 
 ERROR_BODY = 64 * 1024  # bytes of an error body that are read
-LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
+LARGEST = 16 * 1024 * 1024  # most bytes of an answer read as a whole, such as a list of models
 
 
 class Reply:
@@ -87,7 +87,7 @@ class Reply:
         return bytes(body)
 
     async def read(self, limit: int = ERROR_BODY) -> bytes:
-        """Return the readable beginning of the body, for an error message."""
+        """Return the first `limit` bytes of the body, or what came before a fault or 5 s."""
         body = b""
         try:
             with anyio.move_on_after(5):  # a slow error body is not worth a longer wait

@@ -34,11 +34,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False
 
     def options(self, **options: Any) -> RemoteOptions:
-        """Return how a model is reached, from a user's options and the defaults of this provider.
+        """Return a model's `RemoteOptions`: the user's options over the defaults of this provider.
 
-        The options are the fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
+        `options`: fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
         """
-        # None and "" stand for the default
+        # None, for label and URL also "", stands for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or DIVERTED.read(self.variable) or self.official

@@ -3,9 +3,10 @@
 Why: all providers share one rule for when a request may be repeated, and it is easy to get wrong.
 
 Rules
-- Nothing is yielded before the answer begins: head, usage and extras wait for the first real part.
-- A fault before that part is a ModelError that may be retried. A later fault may not, and is raised
-  after all parts that were read.
+- Nothing is yielded before the answer begins: head, usage and extras wait for the first other part,
+  or for the end of the body.
+- A fault before the answer begins is a ModelError that may be retried. A later fault may not, and
+  is raised after all parts that were read.
 - After the end of the answer (`decoder.done`) the connection gets a moment to end by itself.
 - A break or a silence after a complete answer (`decoder.complete`) is not a fault.
 """
@@ -54,7 +55,7 @@ class Gate:
     ) -> tuple[list[Part], ModelError | None]:
         """Return the parts to yield now, and the error to raise after them.
 
-        `last`: no batch follows, so what was held back is yielded too.
+        `last`: no batch follows, so the held parts are returned too.
         """
         fault = next((p for p in batch if isinstance(p, Fault)), None)
         parts = [p for p in batch if p is not fault]

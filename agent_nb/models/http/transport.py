@@ -86,7 +86,7 @@ class Proxied:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
         import httpx
 
-        named: Any = headers  # texts and bytes, which httpx takes, too
+        named: Any = headers  # httpx takes texts and bytes mixed, but its types do not say so
         request = httpx.Request(method, url, headers=named, content=body)
         return await self._client.send(request, stream=True)
 
@@ -96,8 +96,8 @@ class Proxied:
 
 
 def raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer as they came; one may come several times."""
-    headers: Any = response.headers  # of httpx, which joins no cookies in `raw`
+    """Return the headers of an answer as they came; a name may come several times."""
+    headers: Any = response.headers  # for httpx; its `raw` does not join headers of one name
     return list(response.raw_headers if isinstance(response, Answer) else headers.raw)
 
 
@@ -106,8 +106,8 @@ def make_transport(
 ) -> Transport:
     """Return a transport to the server of `url`, not yet connected.
 
-    `tls` checks its certificate; `connect` is the time limit in seconds. Raises UsageError for a
-    proxy that cannot be used.
+    `tls` checks the server's certificate (None: plain HTTP). `connect`: seconds to open the
+    connection. `loopback`: the server is on this machine. Raises UsageError for an unusable proxy.
     """
     proxied = not loopback and any(getproxies().get(name) for name in ("http", "https", "all"))
     if proxied or url.userinfo:

@@ -2,7 +2,7 @@
 
 Why: compatible servers copy an API loosely, and one odd value must not cost the user an answer.
 
-Rule: any value may be missing, null, of another type or wrapped once more; nothing here raises.
+Rule: any value may be missing, null, of another type or in a further wrapper; nothing here raises.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def flatten_text(piece: Any, depth: int = 8) -> str:
 
 
 def is_empty(value: Any, depth: int = 8) -> bool:
-    """Return whether a value is empty, however it is wrapped (up to `depth` times)."""
+    """Return whether a value is None, "", [], 0, False or an object of such, to `depth` levels."""
     if isinstance(value, dict) and depth:
         return all(is_empty(member, depth - 1) for member in value.values())
     return value is None or value in ("", [], False)

@@ -4,7 +4,7 @@ Why: a signed thought must go back exactly as it came, and the API grows by new 
 each block is put together again from its deltas, and kept whole if its kind is unknown.
 
 Rules
-- A block's index, after `prefix`, is its block id; every text and thought block is closed.
+- A block's id is `prefix` and its index; every text and thought block is closed.
 - Signatures and redacted thoughts travel as `opaque`; blocks of server tools and unknown kinds as
   Resend. The next request sends them back unchanged.
 - Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them.
@@ -25,7 +25,7 @@ PROVIDER = "anthropic"
 # fields of `message_delta` that are read
 _READ = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
 _PIECES = "_pieces"  # our own entry in a block in progress: the pieces of its text or input
-# type of a delta with text -> its field with the text, the kind of its part
+# type of a delta -> the field that holds its text, the class of its part
 _TEXTS: dict[str, tuple[str, type[Text | Thought]]] = {
     "text_delta": ("text", Text),
     "thinking_delta": ("thinking", Thought),
@@ -50,12 +50,12 @@ class AnthropicDecoder(EventDecoder):
         self._usage: dict[str, Any] = {}
 
     def usage_after(self, spent: Usage) -> Usage:
-        """Return the usage of this response on top of `spent`."""
+        """Return the usage of this response plus `spent`, the usage of the requests before it."""
         return usage_part(self._usage).with_tokens_of(spent)
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the answer is missing: it is done, or has its reason to stop."""
+        """Whether the whole answer has come: it is done, or its stop reason has come."""
         return self.done or bool(self.stop_reason)
 
     def _finish(self, out: list[Part]) -> None:
@@ -82,7 +82,7 @@ class AnthropicDecoder(EventDecoder):
         self.done = True
 
     def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Begin a block; its content is the first delta."""
+        """Begin a block: emit the text that it starts with, or announce its call."""
         start, index = event.get("content_block"), _key(event)
         block = dict(start) if isinstance(start, dict) else {"type": "text", "text": ""}
         if index in self._open:

@@ -6,7 +6,8 @@ item, then in the whole response. Deltas count; the later copies only supply wha
 Rules
 - `items` decides which item an event is about: servers name items badly or not at all.
 - A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1.
-- Every item except messages and calls is also a Resend: it goes back unchanged, in order.
+- Every item except messages and calls is also a Resend: it goes back unchanged, in order. Of a
+  message only the `phase` is one.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -23,13 +24,13 @@ from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
 _TOO_LONG = "The call was cut off at the limit of tokens."
-# endings of the names of events that only report progress: such an unknown event is not kept
+# endings of the types of unknown events that are not kept, because they only report progress
 _PROGRESS_ENDINGS = (
     ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
     ".failed", ".partial_image", ".done", ".added",
 )  # fmt: skip
 
-# beginning of the type of an event about a block -> the kind of its parts, the field of its number
+# beginning of an event's type -> the class of its parts, the field that holds the block's number
 _BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
     "response.output_text": (Text, "content_index"),
     "response.refusal": (Text, "content_index"),
@@ -130,7 +131,7 @@ class ResponsesDecoder(EventDecoder):
         out.append(Extra(PROVIDER, "annotation", event.get("annotation")))
 
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
-        """End the response: emit unstreamed content, the usage and the end."""
+        """End the response: emit unstreamed content, the usage and the finish reason."""
         response = as_dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
@@ -152,7 +153,7 @@ class ResponsesDecoder(EventDecoder):
     def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Pass on the parts of the whole response that were not streamed."""
         no_items = not self._items.all  # nothing was streamed
-        # how many calls were not streamed; here servers give streamed calls other names
+        # how many calls were not streamed; names do not show it, as servers change them in `output`
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         no_message = not self._items.of(MESSAGE)
         for index, item in enumerate(output):

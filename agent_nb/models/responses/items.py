@@ -24,20 +24,20 @@ import msgspec
 from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
-# names kept of an item: a server that sends a new id with every event would fill the table
+# most names added to an item: a server that sends a new id with every event would fill the table
 _NAMES = 8
 Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
 
 
 class Item(msgspec.Struct, eq=False):
-    """One item of an answer."""
+    """One item of an answer; `call_id`, `name` and `pieces` belong to a call."""
 
     kind: str
     block: str  # the beginning of the names of its blocks
     index: int  # among the items of its kind
     call_id: str = ""
     name: str = ""
-    pieces: list[str] = []  # the arguments of a call
+    pieces: list[str] = []  # of the arguments
     names: set[Name] = set()
     announced: bool = False  # the server announced it
     streamed: bool = False  # a part of it was passed on

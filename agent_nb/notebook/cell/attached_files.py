@@ -6,8 +6,8 @@ Rules
 - A name means a variable, else a file.
 - A file is a table by its ending, a picture by its first bytes or ending, else a text, or an error.
 - A frame is called like its file, or `NAME` in `--attach NAME=FILE`; sheets add their names.
-- A variable of the user is never replaced; a frame of an earlier `--attach` is, with a warning if
-  the name holds another value by then.
+- A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,
+  with a warning if it holds another value by then.
 - The record holds the digest of a file, not its content.
 """
 
@@ -94,11 +94,11 @@ class AttachedFile(msgspec.Struct, frozen=True):
 
     @property
     def table(self) -> bool:
-        """Whether it becomes a frame."""
+        """Whether the file is a table, which becomes one frame or several."""
         return self.name.lower().endswith(ENDINGS)
 
     def describe(self, clean: Callable[[str], str]) -> str:
-        """Return its text for a model. Raises UsageError if it is not text."""
+        """Return the file's text for a model. Raises UsageError if the file is not text."""
         text = decode_text(self.data)
         if text is None:
             raise UsageError(
@@ -108,7 +108,7 @@ class AttachedFile(msgspec.Struct, frozen=True):
 
 
 def _find_file(name: str) -> AttachedFile | None:
-    """Return the file that a name of `--attach` means, None for a picture. Raises UsageError."""
+    """Return the file of a name, None for a picture or an unknown name. Raises UsageError."""
     variable, path = "", Path(name).expanduser()
     before, equals, after = name.partition("=")
     if equals and before.isidentifier() and not path.exists():
@@ -171,7 +171,7 @@ def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
 
 
 def make_identifier(text: str) -> str:
-    """Return a text as a variable name that shadows no keyword, builtin or name of IPython."""
+    """Return `text` as a variable name that is not a keyword, builtin or name of IPython."""
     name = _NOT_IN_NAME.sub("_", text).strip("_")
     if not name.isidentifier():
         name = f"table_{name}".rstrip("_")

@@ -7,7 +7,7 @@ Rules
   loop, or in code whose output is captured for a model.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
 - The ended run displays itself as one line in its cell, in later cells as cards again.
-- The run's tools work in the kernel, but its agent uses the cell's own loop.
+- The agent uses the cell's own event loop; its tools run as jobs beside the cell (`cell_host`).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
     """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
-    With the view None, or "auto" in a terminal, it has no cards and handles interrupts only; with
-    any other view it has cards. Raises UsageError on an unknown view.
+    With the view None, or "auto" in a terminal, it has no cards and handles interrupts only. If the
+    run is a map, leave it in the namespace. Raises UsageError on an unknown view.
     """
     shell = _find_shell()
     if shell is None:
@@ -143,7 +143,7 @@ class AwaitedRun(CellScreen):
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
-        """Leave the static page and the record in the output, and the run in the namespace."""
+        """Put the static page and the record into the output, and the run into the namespace."""
         try:
             self._open_until_close.close()
             self._show_end()

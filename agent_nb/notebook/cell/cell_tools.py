@@ -5,9 +5,9 @@ Why a default: the first question is about the user's own data, and a model with
 guess at values.
 
 Rules
-- The default tools are no inputs of a run: they may change, and a record without tools stays valid.
+- The default tools are not inputs of a run: they may change; a record without tools stays valid.
 - `-t none` chooses no tools, which is an input like any other choice.
-- The rows of a map get no default; nor does a model that takes no tools (`ModelChoice`).
+- The rows of a map get no default tools; nor does a model that takes no tools (`ModelChoice`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT = ("python", "add_cell")
 
 
 def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
-    """Return the tools that the options of a cell choose; none if they leave the default.
+    """Return the tools that the options of a cell choose; an unchosen, empty Toolset by default.
 
     `namespace`: where functions are looked up. Raises UsageError for an unknown name.
     """
@@ -37,7 +37,7 @@ def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
 
 
 def add_default_tools(agent: Agent) -> Agent:
-    """Return the agent of a live run: with the default tools if its user chose none.
+    """Return the agent for a live run: with the default tools if the user chose nothing.
 
     Raises UsageError if its model is unknown.
     """

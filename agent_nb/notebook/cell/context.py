@@ -6,7 +6,8 @@ nothing, and the user must be able to see the result: `%agent context` shows it.
 Rules
 - `auto`: variables by name, type, shape and dtypes, without values. A run that Python code begins
   gets them only if one of its tools shares the user's variables.
-- `vars`: the first rows of frames too. `cells`: also the cells above. `none`: nothing at all.
+- `vars`: the first rows of frames too. `cells`: also the cells above. `none`: none of these, and
+  nothing about the notebook.
 - Modules and imported functions and classes do not count as variables.
 - No code of the described objects runs (`tools.describe`).
 - What the user points at (`mentioned`) is described in every mode, before the rest.
@@ -143,7 +144,7 @@ def _describe_place(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Conte
 
 
 def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool) -> bool:
-    """Return whether a run is given the list of the variables."""
+    """Return whether the model of a run reads the list of the variables."""
     if mode != "auto":
         return mode in _WITH_ROWS
     return always or any(RecordedTurns.shares_variables(tool, hosted=hosted) for tool in tools)

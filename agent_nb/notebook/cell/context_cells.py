@@ -5,7 +5,8 @@ Why: a question about a notebook is often about what its earlier cells did.
 Rules
 - Only cells that ran in this kernel count (`ran_cells`).
 - A cell tagged `agent-exclude` is left out, by its tag when it ran or in the saved notebook.
-- All texts pass the secret filter before they are cut to what the variables leave of `TOKENS`.
+- All texts pass the secret filter before they are cut. The cells get what the variables leave of
+  `TOKENS`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
 
 
 def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
-    """Return the `readable_cells` without those that stand below `cell` in the saved notebook."""
+    """Return the `readable_cells` without `cell` and those below it in the saved notebook."""
     order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
     return [ran for ran in readable_cells(shell, cell, file) if order.get(ran.id, -1) < here]
@@ -49,9 +50,9 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
 def format_cells(
     cells: Sequence[RanCell], clean: Callable[[str], str], left: int
 ) -> tuple[str, int]:
-    """Return as many of the first cells as fit into `left` tokens, as text, and their number.
+    """Return the first cells that fit into `left` tokens, as one text, and their number.
 
-    `clean` removes secrets. The text says how many cells it leaves out.
+    `clean` removes secrets. The text says how many cells it leaves out; it is "" if none fits.
     """
     parts: list[str] = []
     left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))

@@ -19,10 +19,10 @@ from .unseen import UnseenQuestions
 
 
 class Controls:
-    """The Stop button and the answers of one cell. Only views of kind `widgets` have buttons.
+    """The controls of one cell. Only views of kind `widgets` have buttons.
 
-    `views` returns the views of its page. `alone`: a button started the run and no cell runs, so
-    that clicks always arrive, and no cell can be inserted.
+    `views` returns the views of the cell's page. `alone`: a button started the run and no cell
+    runs, so clicks always arrive, and no cell can be inserted.
     """
 
     def __init__(

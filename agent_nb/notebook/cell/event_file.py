@@ -26,7 +26,7 @@ class Writer:
 
 
 def write_events(cell: Cell, log: EventLog) -> None:
-    """Let the runner that executes this cell follow a log, if it asked for it."""
+    """Write the events of a log for the runner that executes this cell, if it named a file."""
     path = cell.runner_options.get("stream")
     if isinstance(path, str) and path:
         log.subscribe(Writer(path))

@@ -29,7 +29,10 @@ _EVENT = "pre_run_cell"
 
 
 class Execution:
-    """One execution of a cell. Its runs are recorded with its `id`; `lock` guards `played`."""
+    """One execution of a cell. Its runs are recorded with its `id`.
+
+    `lock` guards `played` and the count of runs.
+    """
 
     def __init__(self, cell: Cell) -> None:
         self.id = new_run_id()
@@ -80,7 +83,7 @@ class Executions:
         return self.latest
 
     def _has_hook(self) -> bool:
-        """Whether IPython calls `begin` before each cell, so that `latest` is the running one."""
+        """Return whether IPython calls `begin` before each cell, which keeps `latest` current."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
 
@@ -90,7 +93,7 @@ class Executions:
         return Execution(self._cells.current(self._shell(), line, body))
 
 
-# shell -> the function after which new threads no longer inherit its executions
+# shell -> the function that stops new threads from inheriting its executions
 _reach_threads: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
 _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 

@@ -46,7 +46,7 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class CellPrompt(msgspec.Struct, frozen=True):
-    """The prompt of a cell: `text` has the values of its `{{ }}` filled in, `pictures` shows them.
+    """The prompt of a cell: `text` with the values of its `{{ }}`, and the `pictures` of values.
 
     `written`: the cell's text without its `{{ }}`; an `@name` counts only there. `recorded`: no
     cell has failed (`--fix`), so the text comes from the cell's record.
@@ -105,7 +105,7 @@ def _redact(text: str) -> str:
 
 
 def stabilize(traceback: str) -> str:
-    """Return a traceback without what differs from run to run."""
+    """Return a traceback with placeholders for text that differs from run to run."""
     for pattern, placeholder in _VOLATILE:
         traceback = pattern.sub(placeholder, traceback)
     return "\n".join(line.rstrip() for line in traceback.strip().splitlines())

@@ -7,7 +7,7 @@ Rules
 - A job is submitted on the agent's loop and runs on the cell's, under the guard of `Interrupts`.
 - No exception of a job reaches the cell's loop: `run_cell` returns an Outcome, `call` raises to its
   caller (`_error_for_caller`).
-- Cancelling the waiter cancels the job: a task if it awaits, else by KeyboardInterrupt.
+- Cancelling the waiter cancels the job's task; code that does not await gets KeyboardInterrupt.
 - After `close` no job starts, and waiters are cancelled.
 """
 
@@ -36,7 +36,7 @@ MAX_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
-    """One job of the main thread, made by its waiter; `done` gets (value, fault) on that loop."""
+    """One job of the main thread. Its waiter makes it, and awaits `done`: (value, fault)."""
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work
@@ -281,7 +281,7 @@ def _is_stop(fault: BaseException) -> bool:
 
 
 def _error_for_caller(fault: BaseException) -> BaseException:
-    """Return the exception that the caller of a failed `call` gets; see there."""
+    """Return the exception that `MainThread.call` raises for the fault of a job."""
     from IPython.core.error import StdinNotImplementedError
 
     if _is_stop(fault):

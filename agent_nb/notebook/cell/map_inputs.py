@@ -3,8 +3,9 @@
 Why apart from `prepare`: maps are a tenth of all that a cell imports, and few cells need them.
 
 Rules
-- The data is evaluated once, in a copy of the namespace: it binds no name there.
-- A record of the same rows is played, unless it is the user's own and rows of it failed.
+- The data is evaluated once, in a copy of the namespace, so it binds no name of the user.
+- A record of the same rows is played, unless it is the user's own and rows of it failed (in the
+  mode `auto`).
 - Else rows that trusted records or the store answer are reused; `--live` asks all anew.
 - Where nothing runs live, a row without a record is an error that names it.
 - The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
@@ -38,7 +39,7 @@ from .rerun import ReplayChoice, recording_advice
 if TYPE_CHECKING:
     from ...rows import MapStream, Row
 
-ACTS_FOR_USER = True  # it reads the user's data: ■ interrupts it (`interrupts.STAND_IN`)
+ACTS_FOR_USER = True  # it reads the user's data: stop (■) interrupts it (`interrupts.STAND_IN`)
 MAP = "_map"  # the variable of the latest map
 ROWS_NAMED = 10  # rows that an error names
 LONGEST = 80  # characters of a prompt in an error
@@ -48,7 +49,7 @@ OTHER_ROWS = "every row has a record, but the map of them has none (the data was
 
 
 class MapInputs:
-    """The map of one cell; `prompt` is as the user wrote it, with `{{ }}` for each row's values.
+    """The map of one cell; `prompt` still has its `{{ }}`, which each row fills with its values.
 
     Call `run_inputs` first: it makes the map that the other methods use.
     """
@@ -91,8 +92,9 @@ class MapInputs:
     ) -> ReplayChoice:
         """Return the decision of `decide`, unless its record lacks rows or has some to ask again.
 
-        The map runs live then, and reuses the rows that trusted `records` answer (`trust`). Raises
-        NotReplayed in the mode `replay` for rows without a record.
+        Then the map runs live, and reuses the rows that trusted `records` answer. `mode`: the rerun
+        mode of the cell; `trust`: see `rerun.trusted_records`. Raises NotReplayed in the mode
+        `replay` for rows without a record.
         """
         assert self._stream is not None
         try:
@@ -119,7 +121,7 @@ class MapInputs:
     def replay(
         self, agent: Agent, turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Stream:
-        """Return the stream of a recorded map; `strictness`: see `replay_strictness`."""
+        """Return the stream of a recorded map; `strictness`: see `rerun.replay_strictness`."""
         assert self._stream is not None
         self._stream.play(turns, strictness)
         return self._stream
@@ -140,9 +142,9 @@ def is_map_stream(stream: Stream) -> TypeGuard[MapStream]:
 def use_known_rows(
     stream: Stream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
 ) -> None:
-    """Let a stream that is a map use the rows that its own or trusted records answer.
+    """Let a stream that is a map use the rows that the user's own or trusted records answer.
 
-    `live`: all rows are asked anew, even those in the map's store.
+    `live`: all rows are asked anew, even those in the map's store. Other streams do not change.
     """
     if not is_map_stream(stream):
         return
@@ -168,7 +170,7 @@ def unreplayed_error(
 
 
 def explain_unplayable(stream: Stream, turns: RecordedTurns) -> str:
-    """Return why the record of a map cannot be played, "" if its rows are there."""
+    """Return why the record of a map cannot be played, "" if it can, or for other streams."""
     if not is_map_stream(stream) or not (missing := stream.find_lost_rows(turns.events)):
         return ""
     return f"{NOTHING} {describe_missing_rows(missing, stream)}"

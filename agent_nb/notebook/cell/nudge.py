@@ -7,8 +7,8 @@ signal that another thread receives has the same effect.
 Rules
 - Python writes each signal to a socket (`signal.set_wakeup_fd`); a thread reads it and sends
   `NUDGE` to the main thread, whose system call returns. An unneeded nudge is harmless.
-- A wakeup descriptor that was set before receives every signal but the nudges, and none after the
-  last job has left: it may be another file then.
+- Our thread copies every signal but the nudges to the wakeup descriptor that was set before. It
+  stops when the last job has left: the descriptor may be another file then.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
 - One thread and one pair of sockets serve the process: a cell has several jobs.
 - Outside the main thread, or where `NUDGE` is missing or already handled, nothing happens.
@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-# seconds from a signal to its nudges; two, since on a busy machine the first may come too early too
+# seconds to wait before each of the two nudges: on a busy machine the first may be too early, too
 AFTER = (0.1, 0.4)
 
 
@@ -40,7 +40,7 @@ class Nudger:
         self._lock = threading.Lock()  # a nudge is sent before its round ends, or not at all
 
     def enter(self) -> None:
-        """Begin to watch the signals, unless another job does."""
+        """Count a job in; the first job begins to watch the signals."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._users += 1
@@ -71,7 +71,7 @@ class Nudger:
         self._watching = False
 
     def _open_sockets(self, nudge: int) -> socket.socket:
-        """Return the socket that Python writes signals to; its reader runs."""
+        """Return the socket that Python writes signals to, and start its reader if none runs."""
         if self._pair is None or self._process != os.getpid():
             self._pair = socket.socketpair()
             self._pair[1].setblocking(False)
@@ -101,7 +101,7 @@ class Nudger:
 
 
 class _Round(NamedTuple):
-    """From the first job's entry to the last one's leave."""
+    """The time from the first job's entry until the last job leaves."""
 
     former: int  # the wakeup descriptor that was set before, -1: none
     ended: threading.Event

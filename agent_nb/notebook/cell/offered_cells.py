@@ -5,7 +5,7 @@ Why a choice: an agent may suggest code, but only the user adds it to the notebo
 Rules
 - We never write the user's open file: the front end inserts the cell, as for `%load`.
 - Of several presses the last one counts, since a cell can insert only one other.
-- A record may be hostile: code with characters that its card cannot show is refused.
+- A record may be hostile: code that is empty, too long or has hidden characters is not inserted.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class ChosenCell:
         self.code = ""
 
     def choose(self, code: str = "") -> None:
-        """Choose the cell with this code ("": none), not an earlier one; from any thread."""
+        """Choose the cell with this code ("": none) in place of an earlier one; from any thread."""
         self.code = code
 
     def insert(self, shell: Any) -> None:
-        """Have the front end insert the chosen cell, if there is one, below the cell that runs."""
+        """Insert the chosen cell, if any, below the running cell; drop it if its code is unsafe."""
         code, self.code = self.code, ""
         if code and not find_code_fault(code):
             shell.set_next_input(code, replace=False)
 
 
 def list_offers(log: Iterable[Event]) -> list[Offer]:
-    """Return the cells that a run offered in the order of the calls, then those of sub-agents."""
+    """Return the cells that a run's successful calls offered, those of sub-agents last."""
     events = list(log)
     of_tool = [e for e in events if isinstance(e, Call | Result) and e.name == ADD_CELL]
     ok = {(e.span, e.call_id) for e in of_tool if isinstance(e, Result) and e.status == "ok"}

@@ -4,10 +4,10 @@ Why: a run can be given the cells above (`context_cells`) and the cell that fail
 The shell's own history knows no cell ids and no tags, and differs between versions of IPython.
 
 Rules
-- Texts are those that the shell has shown; no result is formatted again.
+- A result is the text that the shell has shown: formatting it again could run the user's code.
 - A cell with an id counts once, as of its last run, until it is deleted.
 - Cells without an id count once for each text.
-- Agent cells do not count: conversations have them.
+- Agent cells do not count: conversations hold their prompts and answers.
 - Cells that ran before the extension was loaded come from the shell's history.
 """
 
@@ -33,10 +33,10 @@ from .capture import is_capturing
 MOST = 200  # cells
 LONGEST = 20_000  # characters of a text
 _EVENT = "post_run_cell"
-# lines of commands, which are not code of the user
+# lines of `%agent` commands, which are not the user's code
 _COMMANDS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
 _RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)  # the line of dashes above a traceback
-# read past the class of an exception, whose own attributes could run code
+# descriptors of BaseException: attributes that an exception's own class defines could run code
 _TRACEBACK, _ARGUMENTS = (BaseException.__dict__[name] for name in ("__traceback__", "args"))
 _STOPS = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
 
@@ -106,7 +106,7 @@ class RanCells:
         *,
         excluded: bool = False,
     ) -> None:
-        """Note a cell in the place of its former run, unless it is an agent cell."""
+        """Note a cell as the latest and drop its former run; skip agent cells and empty cells."""
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         if not code:
             return
@@ -151,7 +151,7 @@ def _read_result(shell: Any, count: int) -> str:
 
 def _read_traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
-    lines = getattr(shell, "_last_traceback", None)  # of a kernel
+    lines = getattr(shell, "_last_traceback", None)  # only the shell of a kernel keeps it
     kernel_traceback = (
         _strip_traceback("\n".join(map(str, lines))) if isinstance(lines, list) else ""
     )
@@ -189,7 +189,7 @@ def ran_cells_of(shell: Any) -> RanCells:
 
 
 def install_history(shell: Any) -> None:
-    """Note every cell of a shell that has run; installing twice changes nothing."""
+    """Note each cell that a shell has run or will run; installing twice changes nothing."""
     if shell in _by_shell:
         return
     cells = _by_shell[shell] = RanCells(shell)

@@ -7,9 +7,10 @@ Rules
 - `auto` plays a run that ended `ok` with unchanged inputs; a replay that drifts goes on live.
 - Where nothing runs live (`Launch.why_not_live`) the mode is `replay`; else the first of these that
   names a mode decides: our runner, the cell, AGENT_NB_RERUN.
-- Trust comes from outside the notebook only: `--trust-record`, or the signers of `test`.
+- Trust comes from outside the notebook: `--trust-record`, AGENT_NB_TRUST_RECORD, signers of `test`.
 - Code of a record that this user has not signed runs again only if it is trusted or the user can
-  be asked, in every mode. The same holds for its turns before a live run.
+  be asked, in every mode. Turns of such records before a live run need the same, but there a
+  signer's signature is not enough.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 class ReplayChoice(msgspec.Struct, frozen=True):
     """The decision: play `turns`, made from `record`, or call the model if `turns` is None.
 
-    match: what was known of the cell's records. remark: added to the header of a replay.
+    match: how the cell's records match its inputs. remark: added to the header of a replay.
     changes: how the user's variables differ from when the record was made; a run that used them is
     not played.
     """
@@ -65,7 +66,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 
     @property
     def why_live(self) -> tuple[str, ...]:
-        """What alone kept a record from being played, in words; () if other inputs changed."""
+        """The only changes that prevent a replay, in words: conversation or variables; or ()."""
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
@@ -107,11 +108,12 @@ def decide_replay(
     namespace: dict[str, Any] | None = None,
     compare: Callable[..., Sequence[str]] | None = None,
 ) -> ReplayChoice:
-    """Decide for one cell, in a mode of `--rerun`, with its `records` and the `inputs` it has now.
+    """Decide for one cell, from its `records` and present `inputs`, in a `mode` of `--rerun`.
 
-    `can_ask`: the user can be asked about untrusted code. `path_advice`: for the error, what to do
-    if the notebook's file is unknown. `namespace`: the user's variables; those that the recorded
-    run used must look the same. `compare`: see `Changes.since`.
+    `trust`: see `trusted_records`. `can_ask`: the user can be asked about untrusted code.
+    `path_advice`: for the error, what to do if the notebook's file is unknown. `namespace`: the
+    user's variables (None: not compared); those that the recorded run used must look the same.
+    `compare`: see `Changes.since`.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.

@@ -4,11 +4,11 @@ Why apart from the cell's run: a click starts it long after the cell has ended.
 
 Rules
 - The run uses the context of its cell, so that its output lands there.
-- From ipykernel 7.4 on it blocks other cells, as a running cell does. Older versions would then
-  handle no clicks, so there it blocks nothing.
+- From ipykernel 7.4 on the run blocks other cells, as a running cell does. Older versions would
+  then handle no clicks, so there it blocks nothing.
 - A press while the conversation is busy starts nothing and prints a warning.
-- A Jupyter server never saves the button. Without a server, the button is removed when the next
-  cell starts after its run.
+- A Jupyter server never saves the button. Without a server, the next cell that starts while no run
+  of the button goes on removes it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RunLive:
 
 
 def until_next_cell(shell: Any, button: RunLive, close: Callable[[], None]) -> None:
-    """Call `close`, which removes the button, when a cell starts and the button's run is over.
+    """Call `close`, which removes the button, when a cell starts while the button runs nothing.
 
     Do nothing with a Jupyter server: it never saves the button.
     """

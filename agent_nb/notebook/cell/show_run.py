@@ -4,7 +4,7 @@ Why: a run that another cell or a thread began can be watched, stopped and read 
 
 Rules
 - Showing a run records nothing.
-- Only the static forms beside the widgets are saved: no notebook keeps widgets without a kernel.
+- A notebook saves only the static forms (HTML, text) of the cards: widgets need their kernel.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .frontend import may_click, view_kind
 
 
 def display_run(run: Run, view: str = "auto") -> None:
-    """Show a run in the cell that runs now, live while it goes on.
+    """Show a run in the cell that runs now, live while the run goes on.
 
-    Raises UsageError on an unknown view.
+    Raises UsageError on an unknown `view` (see `VIEWS`).
     """
     from IPython.core.getipython import get_ipython
 

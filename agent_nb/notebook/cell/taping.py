@@ -4,15 +4,14 @@ Why one class: what a cell is served decides what is recorded of it.
 
 Rules
 - A call belongs to the cell that runs when it arrives, else to the last one: a relay cannot see its
-  caller. Records are made when a cell ends, since a later request holds the results of calls. A
-  call that ends later is recorded when the next cell ends.
-- The modes are those of `--rerun`. A call without a record is sent in the mode `auto`, as is one
-  whose recorded answer is an error, and refused in `replay`; then the cell's numbers name the
-  difference, so that a test fails in any case.
-- What is served keeps its record. The line below the cell names all records that the execution
-  used, and carries those once more that this kernel made: the notebook may not have been saved.
-- A host that is asked beside the tape is named once. A test refuses it (`refusing`).
-- A call that goes on, or whose cell does, stands in a journal.
+  caller. Records are made when a cell ends, since only a later request holds the results of tool
+  calls. A model call that ends after its cell is recorded when the next cell ends.
+- The modes are those of `--rerun`. `auto` sends a call that has no record, or whose recorded answer
+  is an error. `replay` refuses an unrecorded call; a test fails even if code catches the error.
+- A record that answers a call is kept: the line below the cell names all that the execution used.
+  Those that this kernel made are published again, since the notebook may not have been saved.
+- A host that code contacts without the tape is named once; a test refuses it (`refusing`).
+- While a call or its cell goes on, the call has a journal, in case the kernel is killed.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ from .taped_records import TapedRecords
 if TYPE_CHECKING:
     from ..session import Session
 
-_PLACEHOLDER = "agent-nb-replays-without-a-key"  # what a library that asks for a key gets
+_PLACEHOLDER = "agent-nb-replays-without-a-key"  # for libraries that do not start without a key
 _PATIENCE = 0.25  # seconds that the end of a cell waits for calls that go on
 _READING = 60.0  # seconds that it waits until the answers that have come are read
 _MOST_CARDS = 20  # calls of a cell whose cards are shown
@@ -92,7 +91,7 @@ class NotebookTape:
         self._records = TapedRecords(session.library)
         upstreams = {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS}
         self._guard = guard_hosts(session.shell) if read_launch().strict else None
-        self._watch = HostWatch()  # where nothing is refused
+        self._watch = HostWatch()  # reports hosts where no guard refuses them
         refuse = self._guard.watch.refuse_target if self._guard is not None else None
         aliases = {name: DIVERTED.read(name) for p in PROVIDERS for name in p.aliases}
         self._relay = Relay(upstreams, self._answer, refuse, self._is_quick, aliases)
@@ -131,7 +130,7 @@ class NotebookTape:
         self._relay.limit(rpm, concurrency, budget)
 
     def stop(self) -> None:
-        """End the calls that go on, record what is left, and give the variables what they held."""
+        """End the open calls, record the calls not yet recorded, and restore the variables."""
         self._session.shell.events.unregister("post_run_cell", self._end_cell)
         self._watch.stop()
         with ExitStack() as stack:
@@ -140,7 +139,7 @@ class NotebookTape:
             self._relay.stop()
 
     def _is_quick(self) -> bool:
-        """Return whether `_answer` returns at once, or has no stream of an answer to hold up."""
+        """Return whether `_answer` returns at once, or no answers stream that it could hold up."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -151,7 +150,7 @@ class NotebookTape:
             self._lock.release()
 
     def _answer(self, request: Request, headers: Mapping[str, str]) -> Live | Response | Refusal:
-        """Return what becomes of a request."""
+        """Decide whether a request is answered from a record, sent or refused."""
         with self._lock:
             slot = self._find_slot()
             mode = slot.mode
@@ -193,7 +192,7 @@ class NotebookTape:
                 cell=cell.key,
                 notebook=str(library.finder.path(cell.runner_options) or ""),
                 execution=slot.execution.id,
-                clean=not slot.journals,  # once an execution
+                clean=not slot.journals,  # once per execution
                 warn=self._session.warn,
             )
 
@@ -202,7 +201,7 @@ class NotebookTape:
         slot.line.note_change()
 
     def _finish(self, slot: CellCalls, journal: CallJournal, sent: Sent | None) -> None:
-        """Keep an exchange with a server, without its secrets, until its cell ends."""
+        """Keep an exchange, redacted, until its cell ends; `sent` None: no answer began."""
         call = None
         with self._lock:
             slot.open, slot.ending = slot.open - 1, slot.ending + 1
@@ -290,7 +289,7 @@ class NotebookTape:
     def _publish_records(
         self, slot: CellCalls, calls: list[TapedCall], logs: list[EventLog]
     ) -> None:
-        """Record the calls that were sent; show again what this kernel recorded earlier."""
+        """Record the calls that were sent; publish the served records of this kernel again."""
         library, shown = self._session.library, set(slot.ids)
         for call, log in zip(calls, logs, strict=True):
             name = call.recorded or log.run
@@ -335,8 +334,9 @@ def start_tape(session: Session) -> None:
 
 
 def _pass_by_proxies() -> dict[str, str]:
-    """Return the variables that keep programs from reaching the relay through a proxy; some take
-    that of https for http, too.
+    """Return the variables that keep programs from asking for the relay through a proxy.
+
+    {} if no proxy is set; that of https counts, since some programs use it for http, too.
     """
     if not getproxies_environment().keys() & {"http", "https", "all"}:
         return {}

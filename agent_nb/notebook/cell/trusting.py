@@ -4,9 +4,10 @@ Why: a downloaded folder may bring a stranger's keys and rules. A cell asks when
 command `trust-folder` allows it in a cell or a terminal.
 
 Rules
-- A question names the file and its whole effect, but no value. Only a clear yes allows.
+- A question names the file and its effect, but no value. It counts the characters that it leaves
+  out of a long effect. Only a clear yes allows.
 - A no holds until the kernel restarts or `%agent trust-folder` runs.
-- If the user cannot be asked, nothing is allowed.
+- If the user cannot be asked, nothing more is allowed.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def ask_permissions(
 ) -> None:
     """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
 
-    `offers` is called again after each round, since an allowed file may bring further ones. Raises
-    NotAllowed if an offer that the run requires stays refused.
+    `offers` is called again after each round, since an allowed file may bring further ones.
+    `stdin`: the user can be asked. Raises NotAllowed if an offer that the run requires stays
+    refused.
     """
     while True:
         try:
@@ -87,9 +89,9 @@ def trust_folder(arguments: Sequence[str]) -> str:
 
 
 def list_offers(path: Path) -> list[Offer]:
-    """Return the offers of a folder, or of a policy file.
+    """Return the offers of a folder or a policy file; a `.env` file stands for its folder.
 
-    Raises UsageError if it does not exist, or if the file is not a policy.
+    Raises UsageError if the path does not exist, or if the file is not a policy.
     """
     if path.is_file() and path.name != ".env":
         policies = read_policy_offer(path)

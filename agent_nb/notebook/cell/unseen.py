@@ -4,7 +4,7 @@ Why: the question would wait for ever, and so would the cells queued behind it. 
 the rerun that removed the card.
 
 Rules
-- Only where front ends counted views of the card and all are lost for good (`view.Views`).
+- A question is denied only if views of its card were counted and all are lost (`view.Views`).
 - A question that can be answered elsewhere, such as over HTTP, waits.
 - The run is cancelled after the denied call has its result, so that the log says what happened.
 - The cell ends without an error, or the queued rerun would not start.
@@ -44,7 +44,7 @@ class UnseenQuestions:
         return self._views().counted
 
     def cancel_after_denial(self, stream: Stream) -> None:
-        """Cancel `stream`, which is about to start, when a call has the result of a denial here."""
+        """Cancel `stream`, which is about to start, when a call denied here has its result."""
         self._reachable_elsewhere = lambda: stream.questions.reachable
 
         def cancel_run(event: Event) -> None:

@@ -1,6 +1,6 @@
 """Helpers of the commands: they write to the cell's output, and make a cell's agent to inspect it.
 
-Rule: everything written is plain printable text, since a model or a tool may have chosen it.
+Rule: all text is made printable before it is written, since a model or a tool may have chosen it.
 """
 
 from __future__ import annotations

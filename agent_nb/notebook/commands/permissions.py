@@ -1,6 +1,6 @@
 """The commands about what the user allows: `%agent mcp` (servers) and `%agent revoke` (tools).
 
-Why: a yes is given beside a call or a cell, and must be seen and withdrawn in one known place.
+Why: users say yes beside a call or a cell, and need one known place to see and withdraw it.
 
 Rules
 - A tool is allowed until the kernel restarts; a line of `%agent status` says which.

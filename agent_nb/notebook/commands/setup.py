@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 MOST = 1_000  # models that are listed
-UNSET = {  # what an option does that is not set, as users read it
+UNSET = {  # option -> its effect where it is not set, as users read it
     "approve": "'ask'",
     "tools": "python and add_cell",
     "rerun": "'auto'",

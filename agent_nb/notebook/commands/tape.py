@@ -1,6 +1,6 @@
 """`%agent tape`: record and replay the model calls of other libraries (`cell.taping`).
 
-Why a command: it counts for all cells below, and a user decides about money and rates at once.
+Why a command and no option: the tape serves all cells below, with one budget and one rate limit.
 """
 
 from __future__ import annotations

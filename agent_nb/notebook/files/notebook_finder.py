@@ -4,11 +4,12 @@ Why apart from `notebook_path`: the answers there are momentary; a kernel reuses
 cell.
 
 Rules
-- First counts the path that runner, environment variable or VS Code names, while its file exists.
-- Then a Jupyter server's answer, the path of its session, and the start folder's notebook.
-- A server's answer holds for `FRESH` seconds, an unknown kernel for `SILENCE` seconds.
-- If the file that a server named is gone, it is asked again at once.
-- The start folder's notebook counts only while it alone holds the cells that run (`folder_search`).
+- The path that the runner, our environment variable or VS Code names counts, while its file exists;
+  else a Jupyter server's answer, the path of its session, or the start folder's notebook.
+- A server's answer is reused for `FRESH` seconds, "unknown kernel" for `SILENCE` seconds. If the
+  file that a server named is gone, the server is asked again at once.
+- The start folder's notebook counts from a cell that it alone holds (`folder_search`), as long as
+  it holds each cell that runs.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ class NotebookFinder:
         self._in_folder: Path | None = None  # the notebook that `search` found
 
     def path(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = False) -> Path | None:
-        """Return the path of the notebook, None if unknown; with `ask`, servers may be asked.
+        """Return the path of the notebook, None if it is unknown.
 
-        `options` are those that the runner sent with the running cell.
+        `options` are those that the runner sent with the running cell. `ask`: ask servers if the
+        last answer is old; without `ask`, they are asked only if the file they named is gone.
         """
         self._explicit = explicit_path(options, self._namespace) or self._explicit
         if self._explicit is not None and self._explicit.is_file():

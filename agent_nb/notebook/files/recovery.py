@@ -3,8 +3,9 @@
 Why: a killed kernel, or a page that closes before it is saved, leaves a run in its journal only.
 
 Rules
-- A run is lost if neither this kernel nor its notebook nor this notebook holds it.
-- A taped model call comes back without its exchange: it is seen, and never replayed.
+- A run is lost if it no longer goes on, and neither this kernel nor its notebook nor this notebook
+  holds it.
+- A taped model call comes back without its exchange: it can be shown, but not replayed.
 - A run is superseded, and not offered, if its cell has since completed a run, or saved as many
   newer runs as a notebook keeps.
 - A recovered run's journal stays until it is old or forgotten.
@@ -105,7 +106,7 @@ def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
 
 
 def _differs(lost: RecoverableRun, execution: str) -> bool:
-    """Return whether an execution can supersede a lost run: a cell makes several model calls."""
+    """Return whether `execution` is not the lost run's own: its calls do not supersede another."""
     return not lost.header.execution or lost.header.execution != execution
 
 

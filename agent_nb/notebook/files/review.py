@@ -4,11 +4,11 @@ Why: a signature lets calls run again on other machines, so the signer must have
 
 Rules
 - All calls that may run again are listed, with the arguments they ran with.
-- Of a taped model call its answer is shown, with the calls in it, which the notebook's own code
-  runs. They are read from what is served, not from the events beside it, and none is only counted.
-- Calls of built-in tools without an effect are only counted, where no cell can redefine a tool of
+- A taped model call is shown as its answer and all tool calls in it, which the notebook's own code
+  runs. Both are read from the response that is served, not from the events beside it.
+- Calls of built-in tools without an effect are only counted, unless a cell may redefine a tool of
   that name: the notebook decides what a tool does, not the record.
-- Text of a record is shown printable and bounded; arguments not shown in full are counted.
+- Text of a record is shown printable and bounded; arguments and answers that are cut are counted.
 - A record that was changed, or whose cell is gone, is not signed.
 - The signature covers the text of the cell as it is in the notebook now.
 """
@@ -69,7 +69,7 @@ class Item(msgspec.Struct, frozen=True):
     source: str  # hash of the cell's source
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # how many calls are listed
-    clipped: int = 0  # arguments not shown in full
+    clipped: int = 0  # arguments and answers not shown in full
     looking: int = 0  # calls without an effect, which are only counted
     problem: str = ""  # why it is not signed
     answers: Sequence[str] = ()  # of a taped model call, as text
@@ -157,7 +157,7 @@ def signature_remarks(
 def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
     """Return the calls of a record that can run again, as short lines; equal ones of rows once.
 
-    Calls of `quiet` tools are counted in one line; a record with too many calls has only one.
+    One line counts the calls of `quiet` tools. If the calls cannot be listed, one line says why.
     """
     verb = "serves" if record.get("tape") else "can run again"
     try:
@@ -186,7 +186,8 @@ def _list_calls(
     if not record.get("tape"):
         return RecordedCall.count_equal(RecordedCall.list_all(events_of(record))), quiet
     calls = (call for answer in read_answers(record) for call in answer.calls)
-    return [(RecordedCall(call, call.args), 1) for call in calls], ()  # tools of the user's own
+    # () because the code's own tools may have any effect, whatever their names
+    return [(RecordedCall(call, call.args), 1) for call in calls], ()
 
 
 def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:

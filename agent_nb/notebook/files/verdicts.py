@@ -31,9 +31,9 @@ from . import review
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """Return the problems and the remarks on the records of a notebook, a line each.
 
-    Problems are of version, shape, hashes, payloads and secrets, remarks on signers and calls. With
-    `signed`, a record that this user has not signed is a problem. Raises UsageError if the file is
-    not a notebook.
+    Problems concern version, shape, hashes, payloads and secrets; remarks concern signers and
+    calls. `signed`: a record that this user has not signed is a problem. Raises UsageError if the
+    notebook or the list of signers cannot be read, MissingExtra if signatures cannot be checked.
     """
     problems: list[str] = []
     remarks: list[str] = []

@@ -43,7 +43,7 @@ class FollowRun(ABC):
         """Follow the runs and return the last one, None if no event came."""
 
     def _list_records(self) -> list[Record]:
-        """Return this cell's records of followed runs, the newest first."""
+        """Return this cell's records of followed runs, in the order to try them."""
         return [
             r
             for r in self.session.library.records_of(self.cell)
@@ -72,6 +72,6 @@ class FollowRun(ABC):
 
 
 def newest_replayable(records: Sequence[Record]) -> EventLog | None:
-    """Return the log of the newest record that was not interrupted, None if there is none."""
+    """Return the log of the first of the `records` that was not interrupted, else None."""
     record = next((r for r in records if r.get("status") != "interrupted"), None)
     return log_of(record) if record is not None else None

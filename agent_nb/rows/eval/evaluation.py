@@ -1,6 +1,6 @@
 """The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames.
 
-Why a subclass of `Evaluated`: frames, pages and plots read the figures, and this class offers them.
+Why apart from `Evaluated`: frames, pages and plots read its figures, and this class imports them.
 """
 
 from __future__ import annotations

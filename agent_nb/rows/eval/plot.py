@@ -3,8 +3,8 @@
 Why: a mean does not show whether all rows changed a little, or a few rows a lot.
 
 Rules
-- Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
-  colours that carry meaning are legible on white and on black.
+- Matplotlib is imported here alone, on first use. The figure follows the user's style; only the
+  four colours below are fixed, and legible on white and on black.
 - With `ax`, the plot is drawn there, and the caller owns its figure.
 - Rows with equal scores are counted in a bar, and not scattered at random.
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
 MAIN = "#3f86d8"  # the mean and its interval
 BINS = 20  # bars of a histogram; up to this many different scores, each has its own bar
-FEW = 60  # rows whose differences are drawn with gaps between them
+FEW = 60  # rows; up to this many differences are drawn with gaps between them
 _FIGURE_WIDTH, _FIGURE_HEIGHT = 7.0, 3.4  # inches
 
 
 def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
-    """Draw how the rows score, and the mean with its interval."""
+    """Draw the rows' scores, and their mean with its interval, on `ax` (None: a new figure)."""
     scores = [row.score for row in evaluation.scored if row.score is not None]
     levels = sorted(set(scores))
     ax = ax if ax is not None else _new_axes()
@@ -60,7 +60,7 @@ def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
 
 
 def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
-    """Draw the difference of each row, from the worst to the best, and their mean."""
+    """Draw the rows' differences, sorted, and their mean, on `ax` (None: a new figure)."""
     differences = sorted(p.difference for p in comparison.pairs if p.difference is not None)
     ax = ax if ax is not None else _new_axes()
     positions = range(len(differences))
@@ -124,7 +124,7 @@ def _describe_mean(mean: float | None, interval: Interval | None, *, signed: boo
 
 
 def _escape_name(name: str) -> str:
-    """Return a name as it is written; Matplotlib reads formulas between dollar signs."""
+    """Return a name, clipped, with escaped dollar signs: Matplotlib reads formulas between them."""
     return clip_text(name, 40).replace("$", r"\$")
 
 

@@ -46,7 +46,7 @@ _PAIR: Columns = {  # of a Pair
 
 
 def row_frame(evaluation: Evaluated) -> Any:
-    """Return one row for each row of the data; with one repeat, the answer stands beside it."""
+    """Return a frame with a row for each row of the data; with one repeat, also with its answer."""
     rows = evaluation.scored
     single_repeat = evaluation.repeats == 1
     answer: Columns = (
@@ -61,7 +61,7 @@ def row_frame(evaluation: Evaluated) -> Any:
 
 
 def answer_frame(evaluation: Evaluated) -> Any:
-    """Return one row for each answer: the frame of the map, with the scores."""
+    """Return a frame with a row for each answer: the frame of the map, with the scores."""
     rows = evaluation.scored
     results = [result for row in rows for result in row.results]
     scores = [score for row in rows for score in row.scores]
@@ -72,7 +72,7 @@ def answer_frame(evaluation: Evaluated) -> Any:
 
 
 def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
-    """Return one row for each pair, with the values of its row of a."""
+    """Return a frame with a row for each pair, beside the columns of evaluation `a`'s data."""
     single_repeat = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if single_repeat or not n.startswith("answer")}
     return add_columns(

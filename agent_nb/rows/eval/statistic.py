@@ -46,7 +46,7 @@ class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def interval(self) -> Interval | None:
-        """The confidence interval of the figure, or None; `words` says which, or why not."""
+        """The confidence interval of the figure, or None; `words` names its method, or says why."""
         return self.statistic.interval
 
     @property
@@ -58,7 +58,7 @@ class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def summarize_rows(
     scores: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
-    """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
+    """Return the mean score of rows, each asked `repeats` times; `bounded`: scores are 0 to 1."""
     is_share = _are_shares(scores)
     figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}{_describe_repeats(repeats, is_share and bounded)}"
     if not scores:

@@ -1,11 +1,11 @@
 """Askers: each asks rows of a map, in this process (`LocalRows`) or on a cluster (`cluster`).
 
-Why apart from the driver: it schedules and stores rows alike, wherever they are asked.
+Why apart from the driver: the driver schedules and stores all rows alike, wherever they are asked.
 
 Rules
 - An asker returns a result for every row, failed ones included; only a cancellation is raised.
-- If an answer broke off in the middle, the row is asked again in a new run, since nobody has read
-  the answer yet; but not after a tool call, which may not be safe to run twice.
+- If an answer broke off in the middle, the row is asked again in a new run, up to twice, since
+  nobody has read the answer yet; but not after a tool call, which may not be safe to run twice.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RowAsker(Protocol):
 class LocalRows:
     """Asks rows in this event loop: each is a run with a log of its own.
 
-    A cancelled row is returned as interrupted, so that the map counts its cost.
+    A row cancelled after its run began is returned as interrupted: the map counts its cost.
     """
 
     def __init__(
@@ -135,14 +135,14 @@ class LocalRows:
 
 
 def broke_off(log: Sequence[events.Event]) -> bool:
-    """Return whether the answer of a run broke off in the middle, and asking again does no harm."""
+    """Return whether a run's last answer broke off in the middle, and no tool has run."""
     fault = next((e for e in reversed(log) if isinstance(e, events.Error) and not e.span), None)
     if fault is None or fault.code not in BROKEN or status_of(log) != "error":
         return False
     if any(isinstance(event, events.Execute) for event in log):
         return False
     texts = (events.Think, events.Respond, events.Call)
-    return any(  # turns count when they end: a fault inside one bears the previous turn's number
+    return any(  # a turn counts when it ends: a fault inside it has the previous turn's number
         isinstance(event, texts)
         and (event.turn > fault.turn or (event.turn == fault.turn and event.incomplete))
         for event in log

@@ -59,7 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # makes the asker of these rows, which passes to `Say` what it waits for; may raise UsageError
     asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
     read_pictures: Callable[[Row], Row] = lambda row: row  # the row with the data of its pictures
-    # opens the store of the rows (None: no store), which passes warnings to its argument
+    # opens the store of the rows (None: no store) and passes warnings to its argument
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False  # which records of others count (`find_stored_rows`)
     known: Mapping[str, Record] = {}  # trusted records of rows by key
@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class MapDriver:
     """One map in progress; `run` is called once. `results` receives the results of the rows.
 
-    `clock` returns seconds, `sleep` waits for some. `finish` computes the final state of the log.
+    `clock` returns seconds; `sleep` waits for seconds. `finish` computes the log's final state.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class MapDriver:
             self._results.close()
 
     async def _run_to_end(self) -> events.Error | None:
-        """Do everything between begin and end; return the error that ended it."""
+        """Run the map from `run_start` to its final state; return the error that ended it."""
         try:
             self._log.start(self._job.start, self._job.user)
             queue = self._open_queue()
@@ -143,6 +143,7 @@ class MapDriver:
             self._log.finish(state.kind, state.payload)
 
     def _open_queue(self) -> RowQueue:
+        """Deliver the rows that an earlier map answered; return the queue of the others."""
         store = self._job.store(self._log.warn)
         rows = [row for row in self._job.rows if not self._deliver_recorded(row)]
         if store is None:
@@ -269,7 +270,7 @@ class MapDriver:
         self._slot_freed.set()
 
     def _finish_row(self, queue: RowQueue, row: Row, answered: Answered) -> None:
-        """Put the result of a row into the queue; end the map if the result calls for it."""
+        """Put the result of a row into the queue; halt the map at a limit or a fatal failure."""
         self._free_slot()
         self._left -= 1
         result = self._explain_cut(answered.result)
@@ -287,7 +288,7 @@ class MapDriver:
             self._halt()
 
     def _explain_cut(self, result: RowResult) -> RowResult:
-        """Return the result; an interrupted row is not stored, and names the limit that cut it."""
+        """Return the result; an interrupted one loses its run (not stored) and names the limit."""
         if result.status != "interrupted":
             return result
         stop = self._stop
@@ -296,7 +297,7 @@ class MapDriver:
         return msgspec.structs.replace(result, run="", **changes)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
-        """Count a result and give it to the readers; it is stored, if there is a store."""
+        """Count a result and give it to the readers; a queue with a store has stored it before."""
         index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)

@@ -7,10 +7,10 @@ Why: a thousand rows cost a thousand times as much as the single prompt that a u
 Rules
 - Tokens are counted as in a run (`history.estimate_tokens`), in at most `SAMPLE` rows, which are
   the same in every execution.
-- The tokens of an answer are a guess that `basis` names.
+- The tokens of an answer are a guess; `Estimate.basis` names the assumption.
 - Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
   cache less.
-- Each row is priced by the tariff of the first model, which may depend on the size of a request.
+- Each row is priced by the first model's tariff, since a price may depend on a request's size.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
 
 
 def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
-    """Return the guessed tokens of an answer, and where the guess comes from."""
+    """Return the guessed tokens of an answer, and the assumption in words."""
     guess = ANSWER if output is None else BASE + FIELD * len(fields_of(output.schema))
     max_tokens = settings.get("max_tokens")
     if isinstance(max_tokens, int) and 0 < max_tokens <= guess:

@@ -3,9 +3,9 @@
 Why: an evaluation adds its scores to the record in this way, and maps need not know about scores.
 
 Rules
-- It is not computed for a map that was stopped, or that failed.
-- A replay in a test computes it anew from the recorded results and compares; any other replay only
-  plays the recorded state.
+- The state is not computed for a map that was stopped or that failed.
+- A replay in a test computes the state anew from the recorded results and compares it with the
+  recorded one; any other replay only plays the recorded state.
 """
 
 from __future__ import annotations

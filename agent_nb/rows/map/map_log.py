@@ -1,6 +1,6 @@
 """Writes the log of a map: how it begins, its counts while it goes on, and how it ends.
 
-Why apart from the driver: it decides what is asked and when, not how that is recorded.
+Why apart from the driver: the driver decides which row is asked and when, not how it is recorded.
 
     run_start, user, state map.plan          the prompt, facts about the map, and its estimate
     delta map, …                             counts, live only, at most 5 a second

@@ -46,7 +46,7 @@ TOKENS = "tokens"  # the name of the limit
 NAMED = 10  # rows that an error names
 COLUMNS = 100  # columns whose names are logged
 UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
-MAP = "map"  # a setting: in the inputs the digest of all rows, in `run_start` size and options
+MAP = "map"  # name of a setting: in the inputs a digest of all rows, in `run_start` size, options
 
 
 class MapPlan(msgspec.Struct, frozen=True):
@@ -150,7 +150,10 @@ def _make_start(
     count: int,
     origin: Mapping[str, str],
 ) -> Callable[[], Mapping[str, Any]]:
-    """Return a function that returns the fields of `run_start`; it may look the model up."""
+    """Return a function that makes the fields of `run_start`; it may look the model up.
+
+    `origin`: the settings that name the store.
+    """
     setting = {"rows": count, **origin, **msgspec.to_builtins(options)}
     model = run_inputs.model
     unknown: Mapping[str, Any] = {"model": model, "settings": {"asked": model}}

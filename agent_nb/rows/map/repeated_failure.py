@@ -2,7 +2,8 @@
 
 Why: with a wrong key or model name, every one of a thousand rows would fail.
 
-Rule: the first `ENOUGH` rows have the same code and message; any other result ends the check.
+Rule: the map ends if the first `ENOUGH` finished rows have the same code and message. Any other
+result ends the check; interrupted rows do not count.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ import anyio
 
 
 class RowClock:
-    """Extends the deadline of `scope` by each wait; `waited`: the seconds of all waits.
+    """Extends the deadline of `scope` by each wait.
 
-    `now` returns seconds, on the clock of the scope's deadline.
+    `waited`: seconds during which at least one wait was under way. `now` returns seconds, on the
+    clock of the scope's deadline.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class RowClock:
         self._scope = scope
         self._now = now
         self._waits = 0  # waits under way
-        # seconds: when the clock stopped, and what was left until the deadline then
+        # when the clock stopped, and the seconds that were left until the deadline then
         self._since = self._left = 0.0
 
     def __call__(self, begins: bool) -> None:

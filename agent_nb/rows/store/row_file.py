@@ -6,7 +6,8 @@ files, and turns every error of SQLite into a message with advice.
 Rules
 - A new file is written under another name with mode 0600, then linked to its path: no process sees
   half a file, and an existing file is never overwritten.
-- Until the first transaction the file is only read, and a missing file reads as an empty one.
+- Until the first transaction the file is only read, unless a killed process left it half-written.
+  A missing file reads as an empty one; with `read_only` it is an error.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view.
 - Symbolic links are refused. So is a rollback journal that names another file, because SQLite may
@@ -18,8 +19,8 @@ Rules
   until `drop_former`.
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal: a
   write-ahead log would hold rows that are not in the file, and could belong to another file.
-- Committed rows survive `kill -9` of any process. A power cut may lose the last commits
-  (`synchronous=NORMAL`), but never damages the file.
+- Committed rows survive `kill -9` of any process. A power cut may lose the last commits, and with
+  very small probability damage the file (`synchronous=NORMAL`).
 - Deleted text is overwritten (`secure_delete`).
 """
 
@@ -84,7 +85,7 @@ class _Handle:
     def refresh(self, state: FileState | None) -> bool:
         """Empty the cache of pages if the file has changed; return whether it has.
 
-        Why: SQLite compares a counter, which may be the same after another file was written over.
+        Why: SQLite compares a counter, which may be the same after another file was copied over it.
         """
         if state is None or self._stamp == state.stamp:
             return False
@@ -93,7 +94,7 @@ class _Handle:
         return True
 
     def keep_stamp(self, state: FileState | None) -> None:
-        """After a change by this connection, note the file's new state: the cache stays valid."""
+        """Remember the file's state after a change by this connection: the cache stays valid."""
         if state is not None and self.is_of(state):
             self._stamp = state.stamp
 
@@ -120,7 +121,7 @@ class RowFile:
 
     @property
     def writes(self) -> bool:
-        """Whether the file is open for writing; before the first transaction it is only read."""
+        """Whether the file is open for writing: after the first transaction, or after a repair."""
         return self._handle is not None and self._handle.writes
 
     @property
@@ -158,12 +159,12 @@ class RowFile:
             return handle.writes and handle.is_of(state)
         if state is None:  # a deleted file can still be read through its handle
             return not self.read_only or handle.state is not None
-        # a reader sees the journal of a writer only under the same name, so under the link if any
+        # a reader sees the journal of a writer only under the same name: the link, if one exists
         right_name = handle.writes or handle.name == row_link.reading_name(self.path, state)
         return handle.is_of(state) and right_name
 
     def _switch_to(self, state: FileState | None, *, writes: bool) -> None:
-        """Open the file at the path; a file that it replaced stays open, as `former`."""
+        """Open the file at the path; keep a file that it replaced open, in `former`."""
         before = self._handle
         if before is not None and before.state is not None and not before.is_of(state):
             self._handle, self._former = None, [*self._former, before]
@@ -256,7 +257,7 @@ class RowFile:
                 self._former.append(_Handle(connection, link, stray, writes=True))
 
     def _connection(self, name: Path, *, writes: bool) -> Connection:
-        """Return a checked connection; retry while others lock the file, as SQLite does not."""
+        """Return a checked connection; retry for `BUSY` seconds while others lock the file."""
         import sqlite3
 
         until = time.monotonic() + BUSY
@@ -372,7 +373,7 @@ class RowFile:
     def _close_handle(self, handle: _Handle, *, used: bool) -> None:
         """Close a connection and remove its link, unless others write.
 
-        `used`: its rows were not taken over, so the link stays if the file was replaced.
+        `used`: its rows are still needed, so the link stays if the file was replaced.
         """
         import sqlite3
 

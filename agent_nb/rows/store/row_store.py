@@ -41,9 +41,9 @@ OVERWRITTEN = "The store {} was written over while the map ran: what it stored t
 class RowStore:
     """The store of one map, for one execution of it; calls may come from any thread.
 
-    Every call is one short transaction for each 500 keys, or part of a `visit`. An `owner` is one
-    execution of a map; `now` returns epoch seconds. Every method raises UsageError if the file
-    cannot be used.
+    A call that writes is one short transaction for each 500 keys, or part of a `visit`. An `owner`
+    is one execution of a map; `now` returns epoch seconds. Every method raises UsageError if the
+    file cannot be used.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class RowStore:
         """Open the store at `path`; unless `read_only`, the first write makes a missing file.
 
         `key`: the user's (`signing.user_key`). `owner`: a name that no other execution has.
-        `title`: the words that name the map in a list. Raises UsageError for a file that is
-        damaged, newer, or not a store.
+        `title`: the text that names the map in a list. Raises UsageError for a file that is
+        damaged, of a newer version, or not a store.
         """
         return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, title=title)
 
@@ -95,7 +95,7 @@ class RowStore:
 
     @property
     def read_only(self) -> bool:
-        """Whether the store refuses to claim and to put rows."""
+        """Whether the store refuses every change."""
         return self._file.read_only
 
     @contextmanager

@@ -4,7 +4,7 @@ Why: uvicorn waits without limit for the end of a request head. A client that op
 sends nothing, or a byte a minute, would occupy them all.
 
 Rules
-- The time of a head counts from the opening, for later requests from its first byte.
+- The time of a connection's first head counts from its opening, of later ones from a first byte.
 - A request that is being answered is never cut off: a stream may last for days.
 """
 
@@ -25,7 +25,7 @@ REFUSAL = (
 
 
 def make_protocol(settings: Settings) -> type[H11Protocol]:
-    """Return uvicorn's protocol with these limits."""
+    """Return uvicorn's protocol with the limits `head` and `connections` of `settings`."""
 
     class Limited(H11Protocol):
         """One connection."""
@@ -33,7 +33,7 @@ def make_protocol(settings: Settings) -> type[H11Protocol]:
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Start the timer for the first head; if too many connections are open, refuse it."""
+            """Start the timer of the first head; refuse the connection if too many are open."""
             super().connection_made(transport)
             if len(self.connections) > settings.connections:
                 transport.write(REFUSAL)

@@ -55,7 +55,8 @@ class Streams:
             "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
         )
         # the encoder of a format with state must see the run from its start: the subscription
-        # begins there, and `Frames` leaves out the entries that the client has
+        # begins there, and `Frames` leaves out what the client has; of the entry `event_id`, the
+        # client lacks the last `rest` frames
         stateful = codec.name != CANONICAL
         event_id, rest = Position.split_part(after) if stateful else (after, 0)
         position, gap = channel.locate(event_id)
@@ -111,9 +112,9 @@ class Streams:
 
 
 class _StreamResponse(EventSourceResponse):
-    """A response in either framing that calls `close` at its end.
+    """A response, SSE or JSON lines, that calls `close` at its end.
 
-    Why not `finally` in the body: a body whose first bytes nobody asks for never starts.
+    Why not `finally` in `body`: a generator that was never iterated does not run its `finally`.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class _StreamResponse(EventSourceResponse):
             self._close()
 
 
-#: What is sent after seconds of silence: a comment, or a blank line among JSON lines.
+#: What a stream sends after `Settings.keepalive` seconds of silence: a comment or a blank line.
 _SIGNS_OF_LIFE: dict[Framing, Callable[[], Any]] = {
     "sse": lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
     "ndjson": lambda: b"\n",
@@ -137,7 +138,7 @@ _SIGNS_OF_LIFE: dict[Framing, Callable[[], Any]] = {
 
 
 def _format(request: Request) -> tuple[Any, str, Framing]:
-    """Return codec, form and framing of a request."""
+    """Return codec, form and framing of a request. Raises HTTPException for an unknown format."""
     try:
         codec, form = named(request.query_params.get("format") or CANONICAL)
     except UsageError as fault:

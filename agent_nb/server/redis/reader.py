@@ -20,7 +20,7 @@ from .link import FIRST, LOG, Link
 
 COUNT = 128  # entries of one stream at once
 BLOCK = 5.0  # s
-KEPT = 3600  # s after which an unread inbox expires
+KEPT = 3600  # s after its latest entry, when an inbox expires
 Deliver = Callable[[list[Any]], None]
 
 
@@ -61,7 +61,7 @@ class Reader:
                 continue
             for key, entries in streams:
                 self._pass_on(key, entries)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # other tasks run even if every read returns at once
 
     async def _drop_other_kinds(self) -> None:
         """Stop reading keys that do not hold a stream: a single one makes every XREAD fail."""

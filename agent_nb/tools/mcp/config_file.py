@@ -3,14 +3,14 @@
     {"mcpServers": {"NAME": {"command": "npx", "args": ["…"], "env": {"TOKEN": "${TOKEN}"}},
                     "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
 
-Why: other programs read the same file, so that a server is described once.
+Why: other programs read the same file, so that the user describes a server once.
 
 Rules
-- The nearest file is read, in the run's folder or above it. It may be a stranger's: reading it
+- The nearest file in the run's folder or above it is read. It may be a stranger's, so reading it
   starts nothing.
 - A fault of one entry is kept in `faults`, so that the other entries can be used.
-- An entry with `"disabled": true` is left out. Keys that belong to other programs are ignored; they
-  cannot allow anything.
+- An entry with `"disabled": true` is left out. Keys of other programs are ignored, so that none of
+  them, such as a list of allowed tools, can allow anything here.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
-    """The servers of one file by name, and the `faults` of its unusable entries.
+    """The servers of one file by name, and the error messages (`faults`) of its unusable entries.
 
-    `path` is None if there is no file.
+    `path`: None if no file was found.
     """
 
     path: Path | None = None
@@ -82,7 +82,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 
 def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
-    """Return what the `.mcp.json` of a folder describes. Raises UsageError for a faulty file."""
+    """Return the servers of the nearest `.mcp.json`, in a folder or above it. Raises UsageError."""
     path = find_nearest(MCP_FILE, Path(folder))
     if path is None:
         return ConfigFile()
@@ -95,7 +95,7 @@ def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
 
 
 def parse(content: bytes, path: Path) -> ConfigFile:
-    """Return what the content of the file at `path` describes. Raises UsageError."""
+    """Return the servers that the content of the file at `path` describes. Raises UsageError."""
     entries = _entries(content, shorten_path(path))
     servers: dict[str, Server] = {}
     faults: dict[str, str] = {}

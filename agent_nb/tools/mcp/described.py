@@ -3,10 +3,11 @@
 Why: the runner, the policy and approval then treat it like any other tool.
 
 Rules
-- Its effect is `outside`, whatever the server says: its hints can only make approval stricter.
-- A tool that may destroy something needs its own approval: a yes to the whole run is not enough.
+- The effect of the tool is `outside`, whatever the server says: the server's hints can only make
+  approval stricter.
+- A tool that its server calls destructive needs an approval of its own, not one of the whole run.
 - Text of the server for the model is bounded and loses characters that people cannot see.
-- The server validates the arguments; its message goes to the model.
+- The server validates the arguments; its error message goes to the model.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CONTEXT = "agent_nb:context"  # the colon keeps it apart from real names of arg
 
 
 class ListedTool(msgspec.Struct, frozen=True):
-    """One tool as its server describes it, with bounded texts. `name` is the server's own."""
+    """One tool as its server lists it: the name there, bounded texts, and the server's hints."""
 
     name: str
     description: str
@@ -60,7 +61,7 @@ def read_listed_tool(tool: Any) -> ListedTool | None:
 
 
 def make_tool(server: Server, listed: ListedTool, name: str) -> Tool:
-    """Return the tool under the name that models call it by."""
+    """Return the Tool for a tool that `server` lists; models call it by `name`."""
 
     async def call(**values: Any) -> Any:
         context: ToolContext = values.pop(_CONTEXT)

@@ -3,7 +3,8 @@
 Why: a server takes seconds to start and may keep a state that later calls need.
 
 Rules
-- A session belongs to exactly one entry: a changed entry ends the session of the old one.
+- A session belongs to exactly one entry. Once an entry has changed, the next request for its list
+  of tools ends the session of the old entry.
 - No server starts in a process that only replays records.
 - Every server ends with the process, and when the extension is unloaded.
 """
@@ -23,7 +24,7 @@ from .elicitation import Asking
 from .server import Server, quote_ascii
 from .session import Progress, Session
 
-_EXIT = 9.0  # seconds to end servers in; a session takes at most 8 (`session`)
+_EXIT = 9.0  # seconds to wait for servers to end; a session takes at most 8 (`session`)
 
 
 class ServerTools(msgspec.Struct, frozen=True):
@@ -51,9 +52,9 @@ class Hub:
             yield session.server, session.state
 
     async def listed(self, server: Server) -> ServerTools:
-        """Return the tools of a server, which starts if need be.
+        """Return the tools of a server; start it unless it runs.
 
-        Raises UsageError if it may not start, and ToolError if it fails.
+        Raises UsageError or NotAllowed if it may not start, and ToolError if it fails.
         """
         self._check(server)
         return await self._background.run(self._list(server))
@@ -66,16 +67,17 @@ class Hub:
         progress: Progress,
         asking: Asking | None,
     ) -> Any:
-        """Call a tool and return its value; cancelling it cancels the call at the server.
+        """Call the tool `name` of a server and return its value; cancelling this cancels the call.
 
-        `asking`: where the server's questions are put; None declines them. Raises as `listed` does.
+        `asking`: the way to the user for the server's questions; None declines them. Raises as
+        `listed` does.
         """
         self._check(server)
         session = self._session(server)
         return await self._background.run(session.call(name, arguments, progress, asking))
 
     def stop(self, server: Server) -> None:
-        """End a server, if it runs."""
+        """End a server, if it runs. Raises TimeoutError after `_EXIT` seconds."""
         session = self._sessions.pop(server.digest, None)
         if session is not None:
             self._background.submit(session.close()).result(_EXIT)

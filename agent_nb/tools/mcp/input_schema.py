@@ -3,10 +3,10 @@
 Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
 
 Rules
-- A keyword whose value has the wrong type is dropped. Arguments may have any names.
+- A keyword whose value has the wrong type is dropped. An argument may have the name of a keyword.
 - Characters that people cannot see are removed from all texts, since the model reads them.
-- The top is the schema of an object: providers refuse alternatives there, which the server still
-  applies.
+- The top is the schema of an object without alternatives, which providers refuse there; the server
+  still checks the arguments against them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
-_DEEPEST = 30  # levels of a schema; what is deeper is dropped
+_DEEPEST = 30  # levels of a schema; a deeper schema becomes {}, a deeper value null
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _TEXTS = ("description", "title", "pattern", "format", "$ref", "$id", "$schema")

@@ -1,13 +1,13 @@
-"""Hide what may be a secret in the entry of a server (`Server.masked`).
+"""Hide possible secrets in the entry of a server (`Server.masked`).
 
 Why: a user who allows an entry must see all of it (`Server.described`), but a list of servers stays
 in the notebook and reaches everyone who gets the file.
 
 Rules
-- Hidden are values whose names speak of secrets, the user and query of an address, and all secrets
-  that the caller's filter `clean` finds.
-- In a text such as `run token=abc def`, all after the name `token` is hidden: only a shell knows
-  where its value ends.
+- These are hidden: values whose names speak of secrets; the user, query and fragment of an address;
+  secrets that the caller's filter `clean` finds.
+- In a text such as `run token=abc def`, everything after `token=` is hidden: only a shell knows
+  where the value ends.
 """
 
 from __future__ import annotations

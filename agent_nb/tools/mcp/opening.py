@@ -1,11 +1,12 @@
-"""Replace the references of a run's tools by the tools that their servers list now.
+"""Replace a run's references to MCP servers by the tools that these servers list now.
 
 Why: which tools a server has is known only while it runs.
 
 Rules
 - Every permission is checked before any server starts. The servers start at the same time.
-- If another tool of the run, or a built-in or installed tool, has the name `read`, the tool of the
-  server `files` is offered as `files_read`: a policy's rule for our tool never allows a server's.
+- If another tool of the run, or a built-in or installed tool, has the name `read`, the tool `read`
+  of the server `files` is offered as `files_read`: a policy's rule for the one must never allow the
+  other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .server import Server, quote_ascii
 
 MOST = 128  # tools of one server in one run
 NAMED = 50  # tools that an error message names
-LONGEST_NAME = 200  # characters of a tool's name; no longer one is offered
+LONGEST_NAME = 200  # characters of a tool's name; a tool with a longer name is not offered
 
 
 class _Wanted(msgspec.Struct):
@@ -45,11 +46,11 @@ async def open_references(
     folder: str,
     status: Callable[[str], object],
 ) -> tuple[list[Tool], list[dict[str, Any]]]:
-    """Return the tools that the references stand for, and the lists for the record.
+    """Return the tools that the references stand for, and for the record a list for each server.
 
-    `reserved`: names that no tool of a server gets; `status` receives what happens, in words.
-    Raises UsageError for a server that is unknown or may not start, and ToolError for one that
-    fails.
+    `reserved`: names that no tool of a server gets; `status` receives a line for the user while
+    servers start. Raises UsageError for an unknown server or tool, NotAllowed for a server that may
+    not start, and ToolError for one that fails.
     """
     wanted = _by_server(references, folder)
     for request in wanted:
@@ -111,9 +112,10 @@ def _by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
 
 
 def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator[ListedTool]:
-    """Yield the wanted tools of a server; in `known`, None marks a schema that is too large.
+    """Yield the wanted tools of a server.
 
-    Raises UsageError for a tool that is unknown or too large, and for too many of them.
+    `known`: its tools by name; None marks a tool whose name is too long or whose schema is too
+    large. Raises UsageError for a wanted tool that is unknown or so marked, and for too many.
     """
     server = quote_ascii(wanted.server.name)
     if wanted.whole:
@@ -145,7 +147,7 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
 
 
 def _names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -> list[str]:
-    """Return the names of the tools for the model, each different and none `reserved`."""
+    """Return the names by which the model calls the tools: all different, none `reserved`."""
     plain = [clean_name(tool.name) for _, tool in chosen]
     counts = Counter(plain)
     names: list[str] = []

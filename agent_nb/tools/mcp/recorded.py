@@ -1,6 +1,6 @@
 """Stand-ins for the tools of MCP servers that a record lists, for its replay.
 
-Why: a replay starts no server. But it checks the calls against today's policy, for which it needs
+Why: a replay starts no server, but it checks the recorded calls against today's policy, which needs
 the names and schemas of the tools.
 
 Rules

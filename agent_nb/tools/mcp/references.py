@@ -30,7 +30,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What distinguishes it from other references."""
+        """Its name, and the digest of a server that is defined in code ("": `.mcp.json` has it)."""
         return self.name, self.defined.digest if self.defined is not None else ""
 
 

@@ -3,12 +3,12 @@
 Why: a permission, a session and a reference must all mean exactly the same entry.
 
 Rules
-- The entry is a value: nothing is started, looked up or expanded here.
-- The digest covers all that decides what runs and what it receives.
+- The entry is a value: nothing here starts a server or looks a variable up.
+- The digest covers everything that decides what runs and what it receives.
 - A permission to start covers exactly one entry, since its command may be a stranger's; the program
   behind it may change. A server made in code needs none: the author of the code runs it.
-- People read an entry as exact quoted text: control characters, look-alike letters and what
-  reorders a line are escaped.
+- People read an entry as exact quoted text, in which everything but printable ASCII is escaped:
+  control characters, look-alike letters, marks that reorder a line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def origin(self) -> str:
-        """What a permission for its tools depends on, as text without secret values."""
+        """What a permission for its tools depends on, as text; no values of `env` and `headers`."""
         where = [self.url] if self.url else [self.command, *self.args, self.cwd]
         return encode_canonical(
             [self.name, where, sorted(self.env), sorted(self.headers), self.file]
@@ -70,7 +70,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Values of the entry whose names speak of secrets, by name; for `Bearer X` also X."""
+        """Values of secret variables and headers, by name; of `Bearer X` also X; no short ones."""
         values = {**self.env, **self.headers}
         secret = {name: value for name, value in values.items() if masking.SECRET.search(name)}
         ends = {
@@ -138,9 +138,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return lines
 
     def expanded(self, environment: Mapping[str, str]) -> Server:
-        """Return the entry with `${NAME}` and `${NAME:-default}` replaced.
+        """Return the entry with `${NAME}` and `${NAME:-default}` replaced from `environment`.
 
-        Raises UsageError for a variable that is not set and has no default.
+        Raises UsageError for a variable that is not set or empty, and has no default.
         """
 
         def fill(text: str) -> str:

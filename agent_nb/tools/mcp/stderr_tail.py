@@ -23,7 +23,7 @@ _CHUNK = 65_536  # bytes of one read
 class StderrTail:
     """A pipe for the stderr of a process, and the last text that came through it.
 
-    `pipe` is the write end, for the process. A daemon thread reads the other end from now on.
+    `pipe` is the write end, for the process. A daemon thread reads the other end until it closes.
     """
 
     def __init__(self, redaction: Redaction) -> None:
@@ -39,14 +39,14 @@ class StderrTail:
     def started(self) -> None:
         """Close our copy of the write end, which would hide the end of the stream from the reader.
 
-        Called once the process has its own copy or has not started.
+        Call it once the process has its own copy or has failed to start.
         """
         self.pipe.close()
 
     def text(self, wait: float = 0.0) -> str:
-        """Return the end of the text, with `…` before it if it is cut.
+        """Wait at most `wait` seconds for the end of the stream, then return the end of the text.
 
-        It first waits, at most `wait` seconds, for the end of the stream.
+        A `…` precedes a text that is cut.
         """
         self._ended.wait(wait)
         text = strip_ansi(self._text).strip()

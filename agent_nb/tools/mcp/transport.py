@@ -1,9 +1,9 @@
-"""Connect to an MCP server: start its process and talk over pipes, or talk to its address.
+"""Connect to an MCP server: start its process and talk over pipes, or talk to its HTTP address.
 
-Why: a session is the same over both; only here do they differ.
+Why: a session need not know which of the two its server uses.
 
 Rules
-- A process gets the SDK's default variables and those of its entry, no keys of providers.
+- A process gets only the SDK's default variables and those of its entry, no other keys.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
   after an answer for the next answer.
 - The end of the connection is noted when it happens, not when the next call fails.
@@ -58,9 +58,10 @@ class Incoming:
 async def connect_server(
     server: Server, errors: StderrTail, link: Link
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Connect to a server whose entry is expanded; yield its streams. Raises what the SDK raises.
+    """Connect to a server whose entry is expanded; yield its incoming and its outgoing stream.
 
-    `errors` takes what a process writes to stderr; `link` is kept up to date.
+    `errors` takes what a process writes to stderr; `link` is kept up to date. Raises what the SDK
+    raises.
     """
     opened = _over_http(server, link) if server.url else _process(server, errors)
     async with opened as (incoming, outgoing):

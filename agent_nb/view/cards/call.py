@@ -47,12 +47,12 @@ WRITTEN, WRITTEN_LINES = 4000, 8  # the same, of an argument that is being writt
 ONE_LINE = 84  # characters that fit on the line of a call
 SHORT = 16  # characters of a gist that a narrow line has room for
 TRACEBACK = "Traceback (most recent call last):"
-# statuses of calls that are drawn open, in the tone of failure
+# statuses of failed calls: drawn open even inside another call, with the message in red
 FAILED = ("error", "denied", "timeout")
 CELLS = ("python",)  # tools whose code runs as a cell
 # the text that Plotly and Altair print in place of a chart
 _CHART = re.compile(r"\A[\w.]*(?:Chart|Figure\w*)\(.*\)(?:\n|\Z)", re.DOTALL)
-IN_CELL = "[shown in the cell]\n"  # stands for a display without text
+IN_CELL = "[shown in the cell]\n"  # the line of a display without text (`tools.pictures.IN_CELL`)
 
 
 def card(state: CallCard, context: Context) -> Node:
@@ -88,7 +88,7 @@ def _open(state: CallCard, context: Context) -> Node:
         parts.extend((question,) if question else ())
     elif state.status != "writing":
         parts.extend(called_with(state))
-    # `finished`: it has ended, and its result waits for those of earlier calls
+    # `finished`: the call has ended, and its result waits for the results of earlier calls
     installed = custom("progress", state, context) if state.status != "finished" else None
     parts.extend(_progress(state) if installed is None else (installed,))
     parts.extend(values.pictures(state.attachments, state.name))
@@ -181,7 +181,7 @@ def _ended(state: CallCard, short_result: str) -> tuple[T, ...]:
 
 
 def shows_last_value(state: CallCard) -> bool:
-    """Return whether code ended with a displayed value, which is shown without opening the call."""
+    """Return whether code ended with a displayed value, which is drawn below the fold."""
     return (
         state.name in CELLS
         and state.status == "ok"
@@ -197,7 +197,7 @@ def _answered_inside(state: CallCard) -> bool:
 
 
 def short_text(result: tuple[Node, ...]) -> str:
-    """Return the text of a result that is one text, number or null, else ""."""
+    """Return the text of a result that is one text, number, boolean or null, else ""."""
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
@@ -207,14 +207,14 @@ def short_text(result: tuple[Node, ...]) -> str:
 
 
 def _title(state: CallCard, about: str) -> str:
-    """Return the line as plain text, without a status that would outlive a killed kernel."""
+    """Return the line as plain text, without "running", which would outlive a killed kernel."""
     arguments = clip_text(describe_call(state.name, state.args).text, 80)
     status = "" if state.status in MOVING else state.status
     return join_parts(f"{state.name} {arguments}".rstrip(), status, about)
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
-    """Return the decided change, or the arguments as code, text or a tree.
+    """Return the change that the user decided on, or the arguments as code, text or a tree.
 
     () if the line of the call, which ends with the gist `about`, shows all arguments.
     """

@@ -44,7 +44,7 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
-    """Return the button, or where there is none, how to get the cell."""
+    """Return the button; where it cannot work, the line that says how to get the cell."""
     if not (context.live and context.inserting and context.can_click):
         advice = (state.display or {}).get("text/plain")
         return (text_row(clip_text(advice, 80)),) if isinstance(advice, str) else ()

@@ -1,6 +1,6 @@
 """An error: what went wrong, and what happens or can be done next.
 
-Why: a code and a server's message help nobody who reads a card; a title and a next step do.
+Why: a title and a next step help the reader of a card; a code and a server's message do not.
 
 Rules
 - An error after which the run continues (`soft`) is a row of a panel, any other error a box.
@@ -18,7 +18,7 @@ from ..state.cards import ErrorCard
 from ..values import bounded
 from .base import Context
 
-# code -> (title, tone, what happens next); other codes are written as words
+# code -> (title, tone, what happens next); the title of any other code is the code, as words
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "tools": ("Cannot start", "bad", ""),
@@ -56,7 +56,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# code -> the same, if the error ends the run; for these codes `KNOWN` is for the soft errors
+# the same for codes whose error may end the run; `KNOWN` then has the soft error of the code
 LAST: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",

@@ -1,4 +1,6 @@
-"""The last line of a run: how fast it was. It opens to its id, its size and the code to read it.
+"""The last line of a run: its speed, cached tokens and reasoning tokens.
+
+The line opens to the id and size of the run, and the code to read it.
 
 Why at the end: readers look for the answer first, and for speed and ids only when they need them.
 """

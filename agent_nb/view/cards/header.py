@@ -4,8 +4,8 @@ Why: one line must say, live and in a file read years later, what the run did an
 
 Rules
 - A page that is drawn once does not say "running", unless the run is known to go on (`alive`).
-- What is true only while the run goes on (`T.now`), the status and the clock apart, is left out of
-  a narrow live view (`live.css`), so that the header is one line there as in the static page.
+- A narrow live view (`live.css`) leaves out what is true only while the run goes on (`T.now`),
+  except the status and the clock, so that its header is one line, as in the static page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
 }
 # on a page that is drawn once and cannot know how the run ended
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
-# on a page that is saved while the run goes on, waiting for the user or not
+# on a page that is saved while the run goes on: it waits for the user, or it does not
 WAITING: tuple[str, Tone, str] = ("?", "wait", "waiting for your yes")
 GOING_ON: tuple[str, Tone, str] = ("●", "run", "still running")
 # beginnings of `settings["source"]` (where the model's name comes from) if the user did not name it
@@ -96,7 +96,7 @@ def _waits_for_user(call: CallCard) -> bool:
 
 
 def _who(state: RunView) -> tuple[T, ...]:
-    """Return the model, and remarks about it and the run, such as why it was asked anew."""
+    """Return the model, and remarks about it and the run, such as why a replay asked it anew."""
     source = str(state.settings.get("source") or "").removeprefix("given")
     named = not source.startswith(CHOSEN)  # by the user, who knows the source
     instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
@@ -115,7 +115,7 @@ def _who(state: RunView) -> tuple[T, ...]:
 
 
 def _turns(state: RunView) -> str:
-    """Return `turn 2 of 20` while the run goes on; at its end, the number of turns if several."""
+    """Return `turn 2 of 20`; of an ended run, the turns and a limit that forced the answer."""
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
     if not state.running:

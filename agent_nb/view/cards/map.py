@@ -1,9 +1,9 @@
-"""A map: what it is about to do, a bar while it runs, and what became of its rows.
+"""A map: its plan, a bar of its progress, and what became of its rows.
 
 Why: a map may take hours and dollars, so its card says early how long, how much, and what fails.
 
 Rules
-- The first line says the plan, and at the end the outcome; it opens to details of the plan.
+- The first line is the plan, and at the end the outcome; it opens to details of the plan.
 - A limit that will end the map before its last row is announced while there is time to stop it.
 - The estimate made before the first request is shown until answered rows yield a forecast.
 - The table shows the latest rows, at the end a sample, with each text on one line.
@@ -29,10 +29,10 @@ from .base import Context
 SHOWN = 12  # rows of the table
 KINDS = 6  # kinds of failures that are named
 WORDS = 160  # characters of a prompt or an answer; most pages are too narrow to show all
-# at least FEW prompts that begin with the same WORTH characters are shown without this beginning
+# a common beginning of at least WORTH characters is left out, if at least FEW prompts are shown
 WORTH, FEW = 12, 3
 NAMES = 200  # characters of the columns' names
-DAY = 86_400  # s
+DAY = 86_400  # seconds; a longer time left is not shown
 CENT = 0.01  # dollars
 LEAST = 0.01  # cents; a lower price is written as `less than` this
 
@@ -176,7 +176,7 @@ def _details(state: MapCard) -> tuple[Node, ...]:
 
 
 def _limit_warning(state: MapCard) -> tuple[Node, ...]:
-    """Return which limit will end the map: as measured, else as estimated."""
+    """Return a line about the limit that will end the map, as measured, else as estimated."""
     guess = state.plan.estimate if state.plan is not None else None
     limit = state.counts.limit  # None: not measured yet, "": no limit will
     if limit is None:

@@ -1,4 +1,4 @@
-"""A row that says that a fallback model goes on: the one before was unreachable or overloaded.
+"""A change of the model: a fallback goes on, since the model before was unreachable or overloaded.
 
 Why: the answer then comes from another model than the user named.
 """

@@ -21,7 +21,7 @@ from .base import Context, shown
 def card(state: NodeCard, context: Context) -> Node | None:
     """Return the span as a fold around its cards; None if it went well and has no cards.
 
-    While it runs in the live view, its cards stand open below its line.
+    While the span runs in the live view, its cards stand below its line, without a fold.
     """
     status = _status(state)
     if status == "ok" and not state.inside.cards:

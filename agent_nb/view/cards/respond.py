@@ -1,8 +1,8 @@
-"""A text of the model: markdown that grows, or the value of a typed answer.
+"""The card of a text of the model: markdown that grows, or the value of a typed answer.
 
-Why code: rendered as markdown, unfinished JSON would be garbled.
+Why unfinished JSON is shown as code: rendered as markdown, it would be garbled.
 
-Rule: if the run asked for a type, text that begins as JSON is code until it proves valid.
+Rule: if the run asked for a type, text that begins as JSON is code until its event names the type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .base import Context, prose
 
 
 def card(state: RespondCard, context: Context) -> Node | None:
-    """Return the text, and a remark if it was cut off; None for a finished text without letters."""
+    """Return the text, and a remark if it was cut off; None for a text that ended empty."""
     if state.done and not len(state.text):
         return None
     parts: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""A failed request that is made again: one row that counts down, then says how long it took.
+"""The card of a failed request that is made again: one row counts down, then reports the wait.
 
 Why a countdown: without it, the wait looks like a run that hangs.
 """
@@ -13,7 +13,7 @@ from .base import Context
 
 
 def card(state: RetryCard, context: Context) -> Node:
-    """Return the row; once the request has an outcome, it opens to the server's last reply."""
+    """Return the row; after the last try, it opens to the server's last reply if that is known."""
     why, pause = state.failures[-1]
     if not state.done:
         now = state.since if context.now is None else context.now  # without a clock, the whole wait
@@ -30,7 +30,7 @@ def card(state: RetryCard, context: Context) -> Node:
 
 
 def row(why: str, number: int, rest: float) -> Row:
-    """Return the row of try `number`, which starts in `rest` seconds (0 or less: now)."""
+    """Return the row of try `number`, in `rest` seconds (0 or less: now), after the error `why`."""
     seconds = max(1, round(rest))
     wait = format_duration(seconds) if seconds >= MINUTE else f"{seconds} s"
     when = f"trying again in {wait}" if rest > 0 else "trying again"

@@ -4,7 +4,7 @@ Why bounded: a page with a tree of a million members does not open.
 
 Rules
 - JSON is bounded here (`ENTRIES`, `DEPTH`), tables and diffs by the cards.
-- Tables and diffs scroll, in a box that the keyboard reaches.
+- A table or diff that is too tall or too wide scrolls in a box that the keyboard reaches.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .. import nodes, theme, visible
 from ..format import count_noun
 from .markup import LETTERS, LINES, style, tab_stop, text
 
-DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open; members that each shows
-# letters up to which a cell stays on one line: as one word, as several words
+DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open; members that a level shows
+# letters of the longest cell that stays on one line: one of a single word, one of several words
 WORD, WORDS = 32, 16
 
 
@@ -31,7 +31,7 @@ def json_tree(node: nodes.Json) -> str:
 
 
 def _tree(value: Any, depth: int) -> str:
-    """Return the members of a value as HTML; `depth`: how many levels below may open."""
+    """Return the members of a value, or a scalar, as HTML; `depth`: levels below that may open."""
     if not isinstance(value, dict | list) or not value:
         return _leaf(value)
     pairs = list(value.items() if isinstance(value, dict) else enumerate(value))

@@ -28,9 +28,9 @@ def style(*parts: str) -> str:
 
 
 def run(node: nodes.T) -> str:
-    """Return a run of text.
+    """Return a run of text as HTML.
 
-    Tags show what is bold, italic or code where styles are stripped; muted code is a plain span.
+    Bold, italic and code get tags, since some front ends strip styles; muted code is a plain span.
     """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
@@ -49,8 +49,8 @@ def run(node: nodes.T) -> str:
     tag, weight = (
         ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
     )
-    # HTML would collapse two spaces: an en space is as wide
     ends = theme.ENDS if node.cut else ""
+    # HTML would collapse two spaces; an en space is as wide as both
     css, content = style(ink, weight, ends), text(node.text.replace("  ", "\u2002"))
     return f"<{tag}{css}>{content}</{tag}>" if css or tag != "span" else content
 
@@ -64,7 +64,10 @@ def _code(node: nodes.T) -> str:
 
 
 def tab_stop(content: str, *, wrap: bool = False) -> str:
-    """Return the tabindex with which the keyboard scrolls a text, "" for one that fits."""
+    """Return the tabindex attribute of a box that the keyboard scrolls, "" if `content` fits.
+
+    `wrap`: long lines break, so that only the height counts.
+    """
     lines = content.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

@@ -4,11 +4,11 @@ Why our own: libraries for terminals redraw a text that still grows, and let its
 through.
 
 Rules
-- A line is written as soon as no later text can change it: the open end up to the last place where
-  no emphasis, code or link is open, without its last line. A table waits for its last row,
-  and a long block for more text.
+- A line is written as soon as no later text can change it. The open end is drawn up to the last
+  place where no emphasis, code or link is open, and its last line waits. A table waits for its last
+  row; a long open end is drawn again only when it has grown (`GROWTH`).
 - Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
-- Each line ends its own styles, so that whatever is printed next is not coloured.
+- Each line ends its own styles, so that the next output is not coloured.
 - Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
 """
 
@@ -52,7 +52,7 @@ STYLES = {
 # part of a line -> its mark in markdown, in place of missing styles
 MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}
 Run = tuple[str, str]  # a text and the parameters of its style
-_PAIRED = ("`", "*", "_", "~", "$")
+_PAIRED = ("`", "*", "_", "~", "$")  # marks that come in pairs: an odd one is open
 
 
 class Terminal(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Terminal(msgspec.Struct, frozen=True):
 
     @classmethod
     def find(cls) -> Terminal | None:
-        """Return the terminal that stdout is, None if it is a pipe, a file or a kernel's."""
+        """Return the terminal behind stdout; None if stdout is a pipe, a file or a kernel's."""
         try:
             if not sys.stdout.isatty():
                 return None
@@ -82,7 +82,7 @@ class MarkdownWriter:
         self._splitter = Splitter()
         self._written = 0  # lines of the open block that are returned already
         self._drawn = 0  # characters of the open end when it was drawn last
-        self._blocks = 0  # finished blocks that had lines
+        self._blocks = 0  # blocks of which a line has been returned
 
     def feed(self, text: str) -> list[str]:
         """Add text; return the lines that it finishes."""
@@ -90,7 +90,7 @@ class MarkdownWriter:
         return [*self._take(final=False), *self._open_lines()]
 
     def close(self) -> list[str]:
-        """Return the lines that are left."""
+        """End the text; return the lines that were not returned yet."""
         return list(self._take(final=True))
 
     def _take(self, *, final: bool) -> Iterator[str]:
@@ -122,7 +122,7 @@ class MarkdownWriter:
         self._drawn = size
         lines = self._draw(msgspec.structs.replace(tail, source=source))
         if not _is_fence(source) or not self._terminal.styled:
-            lines = lines[:-1]  # it may get another word, or is the end of the code
+            lines = lines[:-1]  # the last line may get another word, or is the closing fence
         new = self._select_new(lines, first=tail.first)
         self._written = max(self._written, len(lines))
         return new
@@ -153,7 +153,7 @@ def _cut_open_marks(source: str) -> str:
     for mark in _PAIRED:
         if source.count(mark, 0, cut) % 2:
             cut = source.rfind(mark, 0, cut)
-    # a bracket may still become a link, unless it is a whole one, or text after it excludes that
+    # a bracket may become a link, unless the link is whole or the text after it excludes one
     opening = source.rfind("[", 0, cut)
     if opening >= 0 and not re.match(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])", source[opening:cut]):
         cut = opening
@@ -161,7 +161,7 @@ def _cut_open_marks(source: str) -> str:
 
 
 class _Drawer:
-    """Draws one block; `number`: that of its first item, if it continues an ordered list."""
+    """Draws one block; `number`: the number of its first item, if it continues an ordered list."""
 
     def __init__(self, terminal: Terminal, number: int | None) -> None:
         self._styled = terminal.styled
@@ -191,7 +191,7 @@ class _Drawer:
         return self._wrap(self._inline(node, ""), width)
 
     def _code(self, node: SyntaxTreeNode, width: int) -> list[str]:
-        """Return code as it is: a terminal breaks long lines, and they can be copied."""
+        """Return lines of code unwrapped: the terminal breaks them, and a copy has them whole."""
         text = visible.show_output(node.content).rstrip("\n")
         lines = [""] if text else []
         for value, family in color_runs(text, language_of(node.info)) if text else ():
@@ -302,7 +302,7 @@ class _Drawer:
 
 
 def _share_columns(rows: Sequence[Sequence[list[Run]]], width: int) -> list[int]:
-    """Return the widths of a table's columns: the widest ones give way until it fits."""
+    """Return the widths of a table's columns: the widest ones shrink until the table fits."""
     widths = [
         max(cell_width("".join(text for text, _ in cell)) for cell in column)
         for column in zip(*rows, strict=True)

@@ -6,7 +6,7 @@ approval card, a negative margin, a class of the host's dialogs) or load somethi
 Rules
 - Tags, attributes, style properties and their values must be on allow-lists, which lack `class`,
   `id` and `name`. Only the attributes `title` and `alt` may hold any text.
-- Links only http, https and mailto, always with `rel="noreferrer"`; images only raster `data:`.
+- A link is http, https or mailto, always with `rel="noreferrer"`; an image is raster, in `data:`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
-# elements that are removed with their content; of others that are not allowed, the content stays
+# elements that are removed with their content; any other element that is not allowed leaves its own
 REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
-# element ("*": every one) -> its attributes; `_attribute` checks all values but of title and alt
+# element ("*": any) -> its attributes; `_attribute` checks all values but those of title and alt
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
     "a": {"href"},
@@ -92,7 +92,7 @@ _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 def clean(html: str) -> str:
     """Return foreign HTML reduced to the allow-lists, without control characters.
 
-    An empty header of a table becomes a plain cell: a screen reader would announce it as a name.
+    An empty header of a table becomes a plain cell: screen readers announce a header as a name.
     """
     sanitised: str = _cleaner().clean(visible.show_prose(html))
     return _EMPTY_HEADER.sub(r"<td\1>\2</td>", sanitised)
@@ -100,7 +100,7 @@ def clean(html: str) -> str:
 
 @lru_cache(4096)
 def style(value: str) -> str:
-    """Return the declarations of a style attribute that are allowed."""
+    """Return the allowed declarations of the style attribute `value`."""
     allowed = []
     # a ";" inside quotes or brackets splits too: no allowed value contains one
     for declaration in value.split(";"):

@@ -1,4 +1,4 @@
-"""Markdown that grows: finished parts are rendered once, only the open end is rendered again.
+"""Markdown that grows: finished parts are rendered once, and only the open end again and again.
 
 Why: the time and messages of an answer must grow with its length, not with its square.
 
@@ -46,7 +46,7 @@ class MarkdownStream:
         self._with_tex: dict[int, Segment] = {}  # finished parts that may hold TeX
 
     def feed(self, text: str) -> None:
-        """Add text; it is rendered when HTML is asked for."""
+        """Add text; the next call of another method renders it."""
         self._splitter.feed(visible.show_prose(text))
 
     def advance(self) -> None:
@@ -78,7 +78,7 @@ class MarkdownStream:
         )
 
     def unset(self, start: int) -> str:
-        """Return the finished parts from `start` on, with their formulas as code."""
+        """Return the HTML of the finished parts from `start` on, with their formulas as code."""
         rest = range(start, len(self.frozen))
         return "".join(
             self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n]

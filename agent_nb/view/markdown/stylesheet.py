@@ -1,7 +1,7 @@
 """Rendered markdown for the live view, with repeated inline styles moved into a style sheet.
 
-Why: a saved page needs its styles inline; in a live answer, sent many times, they would be half of
-the text.
+Why: a saved page needs its styles inline. A live answer is sent many times, and inline styles would
+be half of it.
 
 Rules
 - `compact` runs after the sanitiser. It removes only style attributes that `html` wrote.

@@ -5,9 +5,9 @@ draws (`\\smash`), or hide either behind a definition: an answer could paint an 
 another cell.
 
 Rules
-- Every command must be in `NAMES` or `SIGNS`, which list what mathematics needs: MathJax may get
-  more dangerous ones. A formula with any other command is shown as code.
-- Some commands take only plain arguments (`ARGUMENTS`): lengths are small and not negative,
+- Every command must be in `NAMES`, `SIGNS` or `ARGUMENTS`, which list what mathematics needs:
+  MathJax may get more dangerous ones. A formula with any other command is shown as code.
+- A command in `ARGUMENTS` takes only plain arguments: lengths are small and not negative,
   environments and colours known.
 - `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
 - Braces are balanced, since a typesetter might read on after the formula, and nested at most

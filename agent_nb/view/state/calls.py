@@ -40,7 +40,7 @@ QUARTERS = 4  # a bar is marked at each, for views that cannot draw it
 
 
 class Calls:
-    """Makes the cards of calls. `deltas`: what a delta is of → the method that takes it."""
+    """Makes the cards of calls. `deltas`: kind of delta (`Delta.of`) → the method that takes it."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -82,7 +82,7 @@ class Calls:
                 self._cards.touch(card)
 
     def add_letters(self, event: Delta) -> None:
-        """Append letters of the arguments."""
+        """Append a piece of the arguments."""
         card = self._cards.find(f"call:{event.block}")
         if not isinstance(card, CallCard):
             card = CallCard(self._cards.new_key("call"))
@@ -92,7 +92,7 @@ class Calls:
         self._cards.touch(card)
 
     def end_early(self, event: Delta) -> None:
-        """Take the status of a call that has ended (`block`); its result follows in call order."""
+        """Take the status of the ended call `block`, whose result follows in call order."""
         card = self._calls.get(event.block)
         if card is not None and card.open:
             card.status, card.early = "finished", event.text
@@ -102,7 +102,7 @@ class Calls:
     def picture(self, event: Delta) -> None:
         """Take a picture that a running call shows: `[index, picture]` as JSON.
 
-        It replaces the picture of that index; without one (null) all are removed.
+        It replaces the picture with that index; null removes all pictures.
         """
         card = self._calls.get(event.block)
         try:

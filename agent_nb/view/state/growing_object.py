@@ -6,11 +6,11 @@ all of them again with every piece.
 Rules
 - `value` does not depend on the chunking: half an escape, or the first half of a surrogate pair,
   waits for the rest. A half that stays alone becomes U+FFFD.
-- A string appears with its first character; a number, `true`, `false` and `null` only once they
-  have ended (1 may become 12). Of duplicate keys the last counts.
+- A string appears with its opening quote; a number, `true`, `false` and `null` only once they have
+  ended (1 may become 12). Of duplicate keys the last counts.
 - Raw control characters in strings are accepted, since small models write them; all else is strict.
   The members before a fault stay.
-- Linear time, no recursion, no exception but that of `close`.
+- `feed` takes linear time. Nothing recurses, and only `close` raises.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import Any, Literal
 from ...wire import replace_surrogates
 from .text import Text
 
-MAX_DEPTH = 200
+MAX_DEPTH = 200  # containers in one another; deeper text counts as broken
 
-# the part of a string that can be decoded: up to a quote, a fault, or what the next chunk decides.
-# The first half of a surrogate pair (`_HIGH`) belongs to it if it is clear what follows it: the
-# second half (`_LOW`), or something that cannot become one.
+# the part of a string that can be decoded: up to a quote, a fault, or an escape that the chunk may
+# have cut. The first half of a surrogate pair (`_HIGH`) can be decoded together with the second
+# half (`_LOW`), or if the text after it cannot become one.
 _HEX = "[0-9a-fA-F]"
 _HIGH, _LOW = f"u[dD][89abAB]{_HEX}{{2}}", f"u[dD][c-fC-F]{_HEX}{{2}}"
 _DECODABLE = re.compile(
@@ -47,18 +47,18 @@ Expected = Literal["object", "first key", "key", "colon", "first item", "value",
 
 
 class GrowingObject:
-    """Reads one JSON object. `broken`: the text is something else; the rest of it is ignored."""
+    """Reads one JSON object. `broken`: the text has a fault, and the rest of it is ignored."""
 
     def __init__(self) -> None:
         self.broken = False
         self._root: dict[str, Any] = {}
         self._open: list[dict[str, Any] | list[Any]] = []  # containers, the innermost last
-        self._keys: list[str] = []  # of each open object: the key of the member that is read
+        self._keys: list[str] = []  # for each open object, the key of its newest member
         self._expected: Expected = "object"
         # the string or scalar that is being read, None between them
         self._string: list[str] | None = None
         self._scalar: list[str] | None = None
-        self._held = ""  # of a string: what the next chunk decides
+        self._held = ""  # the end of the last chunk, if it may be part of an escape
         self._size = 0  # characters that were fed
 
     @property

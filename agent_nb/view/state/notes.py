@@ -5,7 +5,8 @@ the answers.
 
 Rules
 - Consecutive events of one kind are one card.
-- Opaque blocks, which a later request only sends back to their provider, are not shown.
+- Two extensions are not shown: opaque blocks, which a later request only sends back to their
+  provider, and the bytes of taped calls.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ...events import RESEND, Extension, State, Unknown
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 
-TAPED = (".".join(("agent_nb", "tape")), "exchange")  # in two words: it names no module
+# namespace and name of a taped call; joined, since it is a value in records and no module path
+TAPED = (".".join(("agent_nb", "tape")), "exchange")
 OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
 
 
@@ -29,7 +31,7 @@ class Notes:
         self._states: dict[str, Any] = {}
 
     def state(self, event: State) -> None:
-        """Add a state, with the payload that it replaces: of its kind, else of any kind."""
+        """Add a state, with the payload that it replaces: the latest of its kind, else of any."""
         before = self._states.get(event.kind, self._states.get("", MISSING))
         self._add("state", event.kind or "state", event.payload, before)
         self._states[event.kind] = self._states[""] = event.payload

@@ -64,13 +64,13 @@ class PlanCard(Card):
         self.path = [self.root]  # of a tree: the root and the chosen candidates
         self.unscored: list[Thought] = []  # the candidates that wait for scores
         self.nodes: dict[str, Thought] = {}  # of a graph: by id
-        self.with_room: list[Thought] = []  # graph nodes with `unnamed` ones, the latest last
+        self.with_room: list[Thought] = []  # nodes that await `unnamed` ones, the latest last
         self.counts = [0, 0]
         self.expanded = 0
         self.backtracks = 0
         self.remarks: list[str] = []
         self.over = False  # the run has ended: nodes that still run will never report an end
-        self.done = True  # a terminal need not wait for it: it is printed at the end of the run
+        self.done = True  # a terminal must not wait for the plan: it prints it after the run
 
     @property
     def chosen(self) -> list[Thought]:
@@ -166,7 +166,7 @@ def _find_candidates(card: PlanCard, count: int) -> list[Thought]:
 
 
 def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
-    """Cut the path; what was on it, and unscored candidates, are given up."""
+    """Cut the path; the candidates cut off, and those that wait for scores, are given up."""
     depth, reason = read_number(payload.get("to_depth")), payload.get("reason")
     if depth is None and not isinstance(reason, str):
         return False
@@ -209,7 +209,7 @@ def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
 
 
 def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
-    """Close a node; the payload's `field` says its result or its error."""
+    """Close a node; the `field` of the payload holds its result or its error."""
     node = _find_node(card, payload)
     if node is None:
         return False
@@ -250,7 +250,7 @@ def _find_node(card: PlanCard, payload: Obj) -> Thought | None:
         return card.nodes[name]
     card.with_room = [n for n in card.with_room if n.unnamed > 0]
     parent = card.with_room[-1] if card.with_room else card.root
-    parent.unnamed -= parent.unnamed > 0  # the root may expect none
+    parent.unnamed -= parent.unnamed > 0  # the root may await none
     return _add_node(card, parent, name)
 
 
@@ -280,7 +280,7 @@ def text_of(value: Any) -> str:
 
 
 def read_number(value: Any) -> float | None:
-    """Return a number of plausible size, or None."""
+    """Return a foreign number; None if it is not a number, or larger than `LARGEST`."""
     plausible = (
         isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
     )

@@ -16,7 +16,7 @@ from typing import Any
 from ...events import Delta, End, Error, Event, Interrupt, Node
 from .cards import CardList, RetryCard
 
-# our words in the message of a retry; the reason precedes them
+# the message of a retry goes on so after the reason
 AGAIN = " Trying again in "
 LONGEST = 86_400.0  # seconds; a longer announced wait is ignored
 
@@ -54,10 +54,10 @@ class Retries:
         self._cards.touch(card)
 
     def settle(self, event: Event) -> None:
-        """Finish the card: the model answers, or the run does something else.
+        """Finish the card at an event that shows the outcome: an answer, or something else begins.
 
-        Any event shows that, except those of nodes (a request is a node), the failure itself, and
-        deltas during the wait.
+        Every event shows it, except nodes (a request is a node), the failure itself, and deltas
+        during the wait.
         """
         card = self._retry
         if (
@@ -67,7 +67,7 @@ class Retries:
         ):
             return
         if isinstance(event, Delta) and card.since:
-            return  # times come from stored events only
+            return  # only stored events end a wait, so that a replay measures the same one
         stopped_while_waiting = card.since and isinstance(event, Interrupt | End)
         card.tries = len(card.failures) + (0 if stopped_while_waiting else 1)
         card.end_wait(event.ts)

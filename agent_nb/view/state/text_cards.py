@@ -1,7 +1,7 @@
 """The part of the fold that handles the model's texts (see `fold`).
 
-Why: a text arrives in blocks that may split a sentence, or a list marker from its words. These must
-not become two pieces of markdown.
+Why: a text arrives in blocks, whose border may be inside a sentence, or between a list marker and
+its item. The blocks must not become two pieces of markdown.
 
 Rules
 - A text is one card, whatever the number of its blocks (see `agent_nb.events.text`); thoughts
@@ -43,7 +43,7 @@ class TextCards:
         self._step: Step = ""  # how the newest block relates to the text before it
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Read from the settings of the run whether it asks for a type."""
+        """Read from the settings of the run whether it asks for a type, and its field order."""
         self.expects_type, self.field_order = "output" in settings, read_field_order(settings)
 
     def note_event(self, event: Event) -> None:
@@ -109,7 +109,7 @@ class TextCards:
         elif len(card.text) == card.block_start:
             card.text.append(text)
         elif len(card.text) != card.block_start + len(text) or card.text.tail(len(text)) != text:
-            # the deltas differ from the block, which is what counts
+            # the deltas differ from the block: the block counts
             card.text = Text(str(card.text)[: card.block_start] + text)
         card.incomplete, card.writing = event.incomplete, False
         card.done = self._blocks.over or card is not self.answer

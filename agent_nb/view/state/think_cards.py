@@ -4,7 +4,7 @@ Why: a thought may come as deltas, whole, or both, and its card shows how long t
 
 Rules
 - A block is one card.
-- A thought starts at its first delta, or without one at the event before.
+- A thought starts at its first delta; without deltas, at the event before it.
 """
 
 from __future__ import annotations

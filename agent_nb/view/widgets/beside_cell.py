@@ -1,6 +1,6 @@
-"""Makes messages of a widget arrive while the cell works, on a subshell of the kernel.
+"""Make messages of a widget arrive while the cell works, on a subshell of the kernel.
 
-Why: ipykernel does three things that are changed here.
+Why: this file changes three things that ipykernel does.
 - 7.4 handles a message on the thread that made the widget, even while the cell keeps it busy. Here,
   the subshell that the front end chose handles it.
 - It does not report that a message beside a running cell was handled, and the front end holds back

@@ -23,7 +23,7 @@ from .slots import Several, Slot
 
 
 class Buttons(Slot):
-    """A row of buttons, which are found again by their keys."""
+    """A row of buttons; a button keeps its widget while its key stays in the row."""
 
     classes = ("agent-nb-buttons",)
 
@@ -108,7 +108,7 @@ class Form(Several):
 
 
 class Editor(Slot):
-    """Input fields; what is wrong stands below each of them, and below all."""
+    """Input fields; a fault stands below its field, or below all fields."""
 
     classes = ("agent-nb-editor",)
 
@@ -116,10 +116,10 @@ class Editor(Slot):
         super().__init__(kit)
         self._about = ""
         self._fields: list[tuple[nodes.Field, Any]] = []
-        self._faults: list[Any] = []  # of each field, then of all
+        self._faults: list[Any] = []  # widgets: one below each field, then one below all
 
     def update(self, node: Any) -> None:
-        """Make the fields once for each question, so that typed text stays; show what is wrong."""
+        """Make the fields once for each question, so that typed text stays; show the faults."""
         same_fields = [(f.name, f.kind) for f, _ in self._fields] == [
             (f.name, f.kind) for f in node.fields
         ]
@@ -167,7 +167,7 @@ class Editor(Slot):
 
 
 def make_field(field: nodes.Field, kit: Kit) -> Any:
-    """Return the widget of a field, which sends a text when it loses the focus: before a press."""
+    """Return the widget of a field; it sends text when it loses the focus, so before a press."""
     kit.sent += 2  # the widget and its style
     label = visible.show_hidden(field.name) or ("" if field.kind == "line" else "other arguments")
     common: dict[str, Any] = {

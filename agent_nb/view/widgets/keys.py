@@ -1,4 +1,4 @@
-"""The keys of a question: A, D and E press its buttons, Shift+Enter approves, Escape goes back.
+"""The keys of a question: A, D, E press its buttons, Shift+Enter sends fields, Escape goes back.
 
 Why: ipywidgets has no key handler, and JupyterLab takes letters for itself while a button has the
 focus (A inserts a cell, D D deletes this one).
@@ -12,15 +12,16 @@ Rules
 - The HTML is a constant, with no text from a model.
 - Letters act while a button of the form has the focus: not while a field has it, not with Shift,
   Ctrl, Alt or Meta, not as repeats of a held key. A click beside the buttons gives no focus.
+- Enter alone also sends the reason of a denial.
 - A field sends its value when it loses the focus, so a key takes the focus away before it presses.
-- Only a press moves the focus: into the controls that it opened, or, after an answer, to the cell,
-  so that a second press does not answer the next question.
+- Only a press moves the focus: to controls that it opened or brought back, or, after an answer, to
+  the cell, so that a second press does not answer the next question.
 """
 
 from __future__ import annotations
 
 FORM = "agent-nb-form"
-ACTION = "agent-nb-do-"  # followed by its action: the CSS class of a button
+ACTION = "agent-nb-do-"  # with the action of a button after it, a CSS class of the button
 _PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
 _SCRIPT = f"""
 const form=this.closest('.{FORM}');if(form&&!form.keys){{form.keys=true;

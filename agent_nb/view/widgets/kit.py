@@ -4,7 +4,8 @@ Why: every change of a trait is a message, and every layout or style is a model 
 a message too. One place counts the messages and shares the models.
 
 Rules
-- `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`.
+- `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`, or is ours
+  alone (`KEYS`, the style sheet).
 - Code that makes a widget without the kit adds to `sent`, which counts the messages.
 - A removed widget is closed after the paint, since it is displayed until then.
 """
@@ -45,12 +46,12 @@ class Kit:
 
     @cached_property
     def maths(self) -> Any:
-        """The style of the texts with formulas; made with the first one, as it is a message."""
+        """The style of texts with formulas; made with the first one, since a style is a message."""
         return HTMLMathStyle()
 
     @cached_property
     def toggle(self) -> Any:
-        """The style of the buttons that fold; made with the first one, as it is a message."""
+        """The style of the buttons of folds; made with the first one, since it is a message."""
         return ToggleButtonStyle()
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:

@@ -4,8 +4,8 @@ Why: most steps of a long run have ended, and only those that move may cost mess
 
 Rules
 - A step that stops moving becomes one HTML widget.
-- A fold opens or closes only if `open` of its node differs from what it shows; a reader's choice
-  reaches the node by `Presses.folds`.
+- A fold opens or closes only if `open` of the new node differs from its own state; a reader's
+  choice reaches the node by `Presses.folds`.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Drawn(Slot):
 
 
 class Bar(Slot):
-    """A progress bar and its words."""
+    """A progress bar and its label."""
 
     def update(self, node: Any) -> None:
         """Move the bar."""

@@ -5,9 +5,9 @@ Why: a limit counts over the whole map, and workers do not know of each other.
 Rules
 - Shares are even; the first workers get the remainder.
 - Rows are split over the workers that may send requests now.
-- The next row goes to the worker with most free places, and waits if there is none.
-- A reduced share of requests per minute becomes free for another worker only after `WINDOW`
-  seconds, because the first worker may have used it just before.
+- The next row goes to the worker with the most free places, and waits while all are full.
+- Requests per minute that a worker loses become free for the others only after `WINDOW` seconds,
+  because the worker may have sent them shortly before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Shares:
-    """The shares of the workers of one map; `rpm` 0: no limit. `issue` counts their changes."""
+    """The shares of a map's workers in its `rows` at once and `rpm` (0: no limit).
+
+    `issue` counts the changes of the shares.
+    """
 
     def __init__(self, rows: int, rpm: int = 0) -> None:
         self.issue = 0

@@ -1,4 +1,4 @@
-"""References to tools by name, with which the worker in another process finds the tools of a map.
+"""References to the tools of a map by name, with which a worker in another process finds them.
 
 Why names: a pickled function carries what it refers to, and a notebook's functions refer to the
 notebook, its keys included.
@@ -6,8 +6,8 @@ notebook, its keys included.
 Rules
 - A tool travels as the name of a built-in or installed tool, or as `module:name` of a function or
   Tool at the top level of an importable module. Everything else is a UsageError with advice.
-- The worker compares the tool's description with a digest: another version of a module is an error,
-  and never a different tool without notice.
+- The worker compares a digest of the tool's name, description and parameters: another version of a
+  module is an error if they differ. Other code behind the same parameters is not noticed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ....host import mark_foreign
 from ....record import digest_value
 from ....tools import Tool, Toolset, as_tool
 
-INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
-#: Fields that the same tool has alike, beside its function and its description.
+INSTALLED = "tool"  # stands for the module before the name of a built-in or installed tool
+#: Fields that two Tools must share to be the same tool, beside function, description, parameters.
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
-_KERNEL = ("python", "variables", "add_cell")
+_KERNEL = ("python", "variables", "add_cell")  # built-in tools that need the notebook's kernel
 
 
 class ToolReference(msgspec.Struct, frozen=True):
-    """A tool called `name`, which a worker finds at `where`; `digest`: of its description."""
+    """A tool called `name`, found at `where` (`module:name`); `digest`: see `_digest_tool`."""
 
     name: str
     where: str
@@ -39,7 +39,7 @@ class ToolReference(msgspec.Struct, frozen=True):
 
 
 def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
-    """Return the references to all tools. Raises UsageError for one that has none."""
+    """Return the references to all tools. Raises UsageError for a tool that cannot travel."""
     if tools.late:
         names = ", ".join(reference.name for reference in tools.late)
         raise UsageError(
@@ -49,7 +49,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
 
 
 def find_tool(reference: ToolReference) -> Tool:
-    """Return the tool in this process. Raises UsageError, which names what is missing here."""
+    """Return the tool in this process. Raises UsageError if it is missing or differs here."""
     module, _, name = reference.where.partition(":")
     try:
         if module == INSTALLED:

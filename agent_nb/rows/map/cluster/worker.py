@@ -34,7 +34,7 @@ Begun = Callable[[str], Awaitable[None]]  # reports the ticket of a row that is 
 
 
 class WorkerMap:
-    """One map in this process; all but `spec` is used in the event loop alone.
+    """One map in this process; only `tasks` is read outside the event loop, to find idle maps.
 
     The first row makes the agent. If that fails in this process, each row ends with the error.
     """
@@ -59,7 +59,7 @@ class WorkerMap:
             del self.tasks[work.ticket]
 
     async def _ask(self, work: Work, begun: Begun | None) -> Answered:
-        """Make the agent for the first row, take over a newer share of requests, ask the row."""
+        """Ask a row; before, make the agent for the first row and apply a newer rate limit."""
         enter_run()
         if self._rows is None:
             self._agent = self._agent or agent_of(self._spec)
@@ -147,7 +147,7 @@ def stop_rows(name: str, tickets: Collection[str]) -> None:
 
 
 def forget_map(name: str) -> None:
-    """Stop a map in this process and close its connections; without maps, end the loop.
+    """Stop a map in this process and close its connections; after the last map, end the loop.
 
     Return at once.
     """

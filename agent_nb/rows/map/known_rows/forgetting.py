@@ -56,7 +56,7 @@ class MapLocation(msgspec.Struct, frozen=True):
 class StoreSummary(msgspec.Struct, frozen=True):
     """A store of the state folder: its file, the prompts of its maps, the number of its rows.
 
-    `rows` is None if the file cannot be read. `size` is in bytes, `used` in epoch seconds.
+    `rows`: None if the file cannot be read. `size`: bytes. `used`: the last change, epoch seconds.
     """
 
     file: Path
@@ -66,7 +66,10 @@ class StoreSummary(msgspec.Struct, frozen=True):
     used: float
 
     def forget(self) -> int:
-        """Remove all rows; return how many there were. Raises UsageError for an unusable file."""
+        """Remove the rows of the map that the file is named after; return how many there were.
+
+        Raises UsageError for an unusable file.
+        """
         return MapLocation(self.file.stem).forget()
 
 
@@ -90,7 +93,7 @@ def list_stores() -> list[StoreSummary]:
 
 
 def _summarize_store(file: Path) -> StoreSummary:
-    """Return what a list shows of a store; a file that cannot be read has no prompts."""
+    """Return the summary of a store; an unreadable file has no prompts, and None as its `rows`."""
     status = file.lstat()
     prompts: list[str] = []
     rows = None

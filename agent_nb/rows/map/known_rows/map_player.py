@@ -4,10 +4,10 @@ Why: the events of a map do not include the events of its rows. A row that set a
 it again, as the replay of any run does; the other rows are only read.
 
 Rules
-- Rows are played in the order of the data. A row is trusted as the record of its map is.
+- Rows are played in the order of the data. In a replay, a row is trusted as its map's record is.
 - In a live map, known rows are played before the others are asked; a difference from their record
   is a remark in the log of the map.
-- The first drift of a row is the drift of the map. A map is never resumed after a drift.
+- The drift of a map is its own, else the first one of a row. A map is never resumed after a drift.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class StoreRowQueue(RowQueue):
         super().__init__(rows, deliver)
         self._store, self._trust, self._sleep = store, trust, sleep
         self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
-        # a row goes from `_left` to `_being_claimed`, then to `_ready` (or to `_claimed_elsewhere`,
-        # and perhaps back), `_handed_out`, `_finished` and `_being_stored`
+        # a row goes from `_left` to `_being_claimed`, then to `_ready` (after `_claimed_elsewhere`
+        # if another kernel gives it up), `_handed_out`, `_finished` and `_being_stored`
         self._ready: deque[Row] = deque()  # claimed
         self._handed_out: dict[str, Row] = {}  # handed out, by key
         self._claimed_elsewhere: dict[str, Row] = {}  # claimed by other kernels

@@ -67,7 +67,7 @@ class Fields(msgspec.Struct, frozen=True):
     order: tuple[str, ...] = ()
 
     def columns(self, documents: Sequence[Any]) -> dict[str, list[Any]]:
-        """Return the values of each column; None is a missing answer or field."""
+        """Return the values of each column for these answers; None is a missing answer or field."""
         rows = [None if d is None else order_fields(d, self.order) for d in documents]
         if self.whole:
             return {ANSWER: rows}
@@ -159,6 +159,7 @@ def _reference_name(schema: Mapping[str, Any]) -> str | None:
 
 
 def _union(schema: Mapping[str, Any]) -> list[Any] | None:
+    """Return the members of a union, None for another schema; an `allOf` counts as a union."""
     options = (schema.get(name) for name in ("anyOf", "oneOf", "allOf"))
     return next((member for member in options if isinstance(member, list)), None)
 

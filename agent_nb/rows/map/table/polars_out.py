@@ -36,7 +36,7 @@ def column_names(frame: Any) -> set[str]:
 def append_columns(
     frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return the rows at `positions` (None: all) with further columns at the right."""
+    """Return the rows at `positions` (None: all), with `columns` (shape, values) at the right."""
     selected = frame if positions is None else frame[list(positions)]
     series = [_series(name, shape, values) for name, (shape, values) in columns.items()]
     return selected.hstack(series)
