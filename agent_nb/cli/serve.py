@@ -172,17 +172,18 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
 def _publish(arguments: Arguments, hub: Any) -> None:
     """Publish the recorded runs of the named notebooks, each once.
 
-    Raises UsageError if the hub has no run afterwards.
+    Raises UsageError if they hold none.
     """
     if not arguments.notebook:
         return
     from ..notebook import read_runs
 
     published_runs: set[str] = {info.run for info in hub.runs()}
-    for run in read_runs(list_notebooks(arguments.notebook), every=True):
+    runs = list(read_runs(list_notebooks(arguments.notebook), every=True))
+    if not runs:
+        raise UsageError("The named notebooks hold no recorded run.")
+    for run in runs:
         if run.id in published_runs:
             continue
         published_runs.add(run.id)
         hub.attach(run.log)
-    if not published_runs:
-        raise UsageError("The named notebooks hold no recorded run.")

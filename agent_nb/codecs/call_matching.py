@@ -116,15 +116,21 @@ class CallMatcher:
 
     def _unused_id(self, wire_id: str) -> str:
         """Return our id of the open call with a wire id, else an unused id ("" for no wire id)."""
+        if not wire_id or wire_id in self._ids:
+            return self._ids.get(wire_id, "")
         uses = self._past.get(wire_id, 0)
-        # a number after a used id (`c1#2`) keeps the new call apart from the ended ones
-        return self._ids.get(wire_id) or (f"{wire_id}#{uses + 1}" if wire_id and uses else wire_id)
+        # a number after the id (`c1#2`) keeps the new call apart from ended and generated ones
+        unused = f"{wire_id}#{uses + 1}" if uses else wire_id
+        while unused in self._names:
+            uses += 1
+            unused = f"{wire_id}#{uses + 1}"
+        return unused
 
     def _generate_id(self) -> str:
         self._count += 1
-        while f"{self._prefix}call-{self._count}" in self._names:
+        while (name := f"{self._prefix}call-{self._count}") in self._names or name in self._past:
             self._count += 1
-        return f"{self._prefix}call-{self._count}"
+        return name
 
     def _end(self, call_id: str) -> None:
         name = self._names.pop(call_id, None)

@@ -13,7 +13,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-_LATEST = 253402300799.0  # the last second of the year 9999
+_LATEST = 253402300799.999  # the last millisecond of the year 9999
 
 
 def read_epoch(value: Any) -> float:

@@ -6,7 +6,7 @@ Read `types` first, then `log`. The types are loaded with the room; logs, decode
 first use (a frame needs pandas).
 
 Order: chunks, column_type, field_order, position, types, usage
-< answer_frame, completion, event_json, mapped, text, tool_events
+< answer_frame, completion, event_json, event_path, mapped, text, tool_events
 < event_columns, rows
 < columns
 < event_frame
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from .event_json import encode_event as encode_event
     from .event_json import event_from as event_from
     from .event_json import to_builtins as to_builtins
+    from .event_path import match_path as match_path
     from .field_order import FIELDS as FIELDS
     from .field_order import fields_of as fields_of
     from .field_order import order_fields as order_fields
@@ -105,6 +106,7 @@ _NAMES = {
     "completion": "ABANDONED LOST Numberer Settler complete_log list_missing_events",
     "event_frame": "EventFrame text_array",
     "event_json": "decode_event encode_event event_from to_builtins",
+    "event_path": "match_path",
     "field_order": "FIELDS fields_of order_fields read_field_order",
     "frame": "to_frame",
     "log": "EventLog block_text new_run_id",

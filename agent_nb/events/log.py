@@ -15,18 +15,17 @@ Rules
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
 from .chunks import decode_chunks, encode_chunks
 from .event_json import decode_event, encode_event, to_builtins
+from .event_path import match_path
 from .types import Call, Delta, Event, Respond, Think
 
 if TYPE_CHECKING:
@@ -172,9 +171,9 @@ class EventLog(Sequence[Event]):
     def select(self, pattern: str) -> list[Event]:
         """Return the events whose path (run id, then foreign path or span) matches a glob.
 
-        See `path_matches`.
+        See `match_path`.
         """
-        return [e for e in self._events if path_matches(pattern, event_path(e))]
+        return [e for e in self._events if match_path(pattern, e)]
 
     def conversation(self) -> list[Event]:
         """Return the events of the five kinds that seed 000 persists (§ Persistence)."""
@@ -257,26 +256,3 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
             text=text[offset : offset + length],
         )
         offset += length
-
-
-def event_path(event: Event) -> str:
-    """Return the path of an event: `run/span` or `run/foreign/path`."""
-    return "/".join(p for p in (event.run, event.path or event.span) if p)
-
-
-def path_matches(pattern: str, path: str) -> bool:
-    """Return whether a path matches a glob (seed 004, hierarchical routing).
-
-    `*` matches within one segment, `**` any number of segments.
-    """
-    return _glob(pattern).fullmatch(path) is not None
-
-
-@cache
-def _glob(pattern: str) -> re.Pattern[str]:
-    segments = [
-        ".*" if s == "**" else re.escape(s).replace(r"\*", "[^/]*") for s in pattern.split("/")
-    ]
-    # "**" may match no segment at all: the slash beside it is optional with it
-    joined = "/".join(segments).replace("/.*", "(?:/.*)?").replace(".*/", "(?:.*/)?")
-    return re.compile(joined, re.DOTALL)

@@ -80,7 +80,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     def is_allowed(self) -> bool:
         """Return whether the user has allowed this offer."""
-        if (self.file, self.digest) in _allowed_here:
+        if (self.file, self.name, self.digest) in _allowed_here:
             return True
         folder = _load().folders.get(os.path.realpath(self.folder), Folder())
         if self.what == "server":
@@ -99,7 +99,7 @@ class Offer(msgspec.Struct, frozen=True):
         """Allow the offers; return False if the permissions, unsaved, end with this process."""
         permissions = _load()
         for offer in offers:
-            _allowed_here.add((offer.file, offer.digest))
+            _allowed_here.add((offer.file, offer.name, offer.digest))
             folder = os.path.realpath(offer.folder)
             permissions.folders[folder] = _add_offer(
                 permissions.folders.get(folder, Folder()), offer
@@ -111,12 +111,12 @@ class Offer(msgspec.Struct, frozen=True):
 
         Raises UsageError if the change cannot be saved.
         """
-        was_allowed = (self.file, self.digest) in _allowed_here
-        _allowed_here.discard((self.file, self.digest))
+        allowed_now = {entry for entry in _allowed_here if entry[:2] == (self.file, self.name)}
+        _allowed_here.difference_update(allowed_now)
         permissions, folder = _load(), os.path.realpath(self.folder)
         before = permissions.folders.get(folder, Folder())
         if self.name not in before.servers:
-            return was_allowed
+            return bool(allowed_now)
         servers = {name: digest for name, digest in before.servers.items() if name != self.name}
         permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
         if not _save(permissions):
@@ -141,9 +141,7 @@ class Offer(msgspec.Struct, frozen=True):
         """
         real = os.path.realpath(folder)
         allowed_now = {
-            (file, digest)
-            for file, digest in _allowed_here
-            if os.path.realpath(os.path.dirname(file)) == real
+            entry for entry in _allowed_here if os.path.realpath(os.path.dirname(entry[0])) == real
         }
         _allowed_here.difference_update(allowed_now)
         permissions = _load()
@@ -191,7 +189,7 @@ class _Permissions(msgspec.Struct):
     folders: dict[str, Folder] = {}
 
 
-_allowed_here: set[tuple[str, str]] = set()  # (file, digest) of offers allowed in this process
+_allowed_here: set[tuple[str, str, str]] = set()  # (file, name, digest) allowed in this process
 _named_files: set[str] = set()  # absolute paths that the user named on a command line
 
 

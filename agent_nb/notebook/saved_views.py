@@ -18,7 +18,7 @@ from contextlib import suppress
 from ..events import End, Event
 from ..record import Journal, Notebook, RecoverableRun, RunNumbers, list_cells, list_outputs
 
-MOST = 16 << 20  # bytes; of a larger journal no event is read
+MOST = 16 << 20  # bytes; of a larger journal only the status is read
 
 
 def goes_on(run: str) -> bool:
@@ -49,10 +49,14 @@ def _make_forms(run: str, before: str) -> dict[str, str]:
     if path is None:
         # a saved page that says "the run goes on" may be wrong by now; other forms stay
         return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
-    events: Sequence[Event] = (
-        RecoverableRun.read_events(path) if path.stat().st_size <= MOST else ()
-    )
-    ended = any(isinstance(event, End) and not event.span for event in events)
-    return Recovery(run, journal=bool(events)).saved_forms(
+    events: Sequence[Event] = ()
+    if path.stat().st_size <= MOST:
+        events = RecoverableRun.read_events(path)
+        readable, ended = bool(events), any(isinstance(e, End) and not e.span for e in events)
+    else:
+        summary = RecoverableRun.summarize(path)
+        readable = summary is not None
+        ended = summary is not None and summary.status not in ("running", "lost")
+    return Recovery(run, journal=readable).saved_forms(
         events, "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
     )

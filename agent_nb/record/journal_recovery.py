@@ -59,11 +59,40 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
         event are left out.
         """
         skip = set(known)
-        listed = [f for f in map(_summarize_journal, Journal.files(where)) if f is not None]
+        listed = [f for f in map(RecoverableRun.summarize, Journal.files(where)) if f is not None]
         return sorted(
             (f for f in listed if f.header.run not in skip),
             key=lambda f: f.header.started,
             reverse=True,
+        )
+
+    @staticmethod
+    def summarize(path: Path) -> RecoverableRun | None:
+        """Read the two ends of a journal; None if it cannot be read or has no event."""
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(0)
+                head = file.read(_HEAD).split(b"\n")
+                file.seek(max(0, size - _TAIL))
+                tail = file.read(_TAIL).split(b"\n")
+        except OSError:
+            return None
+        # the last line may be cut off here: it then cannot be parsed, and is skipped
+        first_events = _parse_events(head[1:])
+        # the first event of a larger file may be longer than what was read
+        if not first_events and size <= _HEAD:
+            return None
+        prompt = next((e.content for e in first_events if isinstance(e, events.User)), "")
+        # each event ends with a line break, so the last event is in the last line but one
+        last = next(iter(_parse_events(tail[-2:-1])), None)
+        ended = last.status if isinstance(last, events.End) and not last.span else ""
+        return RecoverableRun(
+            path=path,
+            header=_parse_header(head[0]),
+            status=ended or ("running" if Journal.is_being_written(path) else "lost"),
+            prompt=prompt,
+            size=size,
         )
 
     @staticmethod
@@ -135,35 +164,6 @@ def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
         return (Think if first.of == "think" else Respond)(content=text, **fields)
     name, call_id = next((p.name for p in pieces if p.name), ""), f"lost_{first.block}"
     return Call(call_id=call_id, synthetic=True, name=name, raw_args=text, **fields)
-
-
-def _summarize_journal(path: Path) -> RecoverableRun | None:
-    """Read the beginning and the end of a journal; None if it cannot be read or has no event."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            head = file.read(_HEAD).split(b"\n")
-            file.seek(max(0, size - _TAIL))
-            tail = file.read(_TAIL).split(b"\n")
-    except OSError:
-        return None
-    # the last line may be cut off here: it then cannot be parsed, and is skipped
-    first_events = _parse_events(head[1:])
-    # the first event of a larger file may be longer than what was read
-    if not first_events and size <= _HEAD:
-        return None
-    prompt = next((e.content for e in first_events if isinstance(e, events.User)), "")
-    # each event ends with a line break, so the last event is in the last line but one
-    last = next(iter(_parse_events(tail[-2:-1])), None)
-    ended = last.status if isinstance(last, events.End) and not last.span else ""
-    return RecoverableRun(
-        path=path,
-        header=_parse_header(head[0]),
-        status=ended or ("running" if Journal.is_being_written(path) else "lost"),
-        prompt=prompt,
-        size=size,
-    )
 
 
 def _parse_header(line: bytes) -> Header:

@@ -105,7 +105,7 @@ def _give_up(asking: asyncio.Future[tuple[Live | Response | Refusal, Charge]]) -
     if not asking.cancelled() and asking.exception() is None:
         decision, _ = asking.result()
         if isinstance(decision, Live):
-            decision.finish(None)
+            _finish_apart(decision)
 
 
 def _finish_apart(decision: Live) -> asyncio.Future[None]:

@@ -8,7 +8,7 @@ from agent_nb import events as ev
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.server.channel import Gap
-from agent_nb.server.filters import Filter, event_path, pattern
+from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
 
 ALL = Filter(internal=True)
@@ -248,32 +248,6 @@ def test_deltas_can_be_left_out_and_follow_the_kind_they_belong_to(published):
     hub, _ = published(1, deltas=2)
     assert ids(drain(hub.subscribe("r", Filter(deltas=False)))) == ["1", "2"]
     assert ids(drain(hub.subscribe("r", Filter(kinds=frozenset({"respond"}))))) == []
-
-
-@pytest.mark.parametrize(
-    ("glob", "path", "fits"),
-    [
-        ("r/**", "r", True),
-        ("r/**", "r/agent:x/tool:y", True),
-        ("r/**", "rx", False),
-        ("r/agent:x/**", "r/agent:x/a", True),
-        ("r/agent:x/**", "r/agent:y", False),
-        ("r/*", "r/a", True),
-        ("r/*", "r/a/b", False),
-        ("**", "anything/at/all", True),
-        ("**/tool:y", "r/agent:x/tool:y", True),
-        ("r.1", "rx1", False),
-        ("r/a*", "r/abc", True),
-    ],
-)
-def test_path_patterns(glob, path, fits):
-    assert bool(pattern(glob).fullmatch(path)) is fits
-
-
-def test_a_path_is_the_run_and_then_the_own_path_or_span():
-    assert event_path(ev.Think(run="r", path="p", span="s")) == "r/p"
-    assert event_path(ev.Think(run="r", span="s")) == "r/s"
-    assert event_path(ev.Think(run="r")) == "r"
 
 
 def test_a_path_pattern_selects_a_run_and_what_runs_inside_it(make_hub):

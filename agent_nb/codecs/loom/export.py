@@ -127,7 +127,9 @@ def from_export(obj: Obj) -> Obj:
     envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
     ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
     frame = _frame(key, body)
-    drawn = _draw_export(frame)[1]  # the body that we would write; the note holds the difference
+    drawn = _draw_export({**envelope, **frame})[
+        1
+    ]  # the body that we would write; the note holds the difference
     note = {}
     if not is_same_json(body, drawn):
         note = (
@@ -148,10 +150,8 @@ def _frame(key: str, body: Any) -> Obj:
     if key == "Messages":
         return _message_frame(fields)
     kind, names = _FROM_KEY[key]
-    return {
-        "type": kind,
-        **{names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None},
-    }
+    named = {names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None}
+    return {**named, "type": kind}  # a field `type` of the body stands in the note alone
 
 
 def _message_frame(fields: Obj) -> Obj:

@@ -93,7 +93,7 @@ class FrameOrder:
         self._seen.clear()
         self._remember(number, reply, frame)
         self._replied = reply
-        self._next = number + 1
+        self._next = number if reply else number + 1
         return [frame]
 
     def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:

@@ -192,7 +192,7 @@ class Limiter:
         `report` gets a text when any wait in the block exceeds `VISIBLE` seconds, then "".
         """
         with report_waits(report):
-            limiter = _by_name.get(str(getattr(model, "name", "")))
+            limiter = _by_name.get(_name_of(model))
             if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
                 yield
                 return
@@ -243,9 +243,14 @@ def _limiter_of(model: Any) -> Limiter:
     own = getattr(model, "limiter", None)
     if isinstance(own, Limiter):
         return own
-    name = str(getattr(model, "name", "") or type(model).__name__)
+    name = _name_of(model)
     with _lock:
         return _by_name.setdefault(name, Limiter(name, Places()))
+
+
+def _name_of(model: Any) -> str:
+    """Return the name of a model, that of its class if it has none."""
+    return str(getattr(model, "name", "") or type(model).__name__)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class Proxied:
     Raises UsageError for a proxy that cannot be used.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None, connect: float) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, connect: float, *, proxied: bool) -> None:
         import httpx
 
         try:
@@ -70,6 +70,7 @@ class Proxied:
                 limits=httpx.Limits(max_keepalive_connections=0),
                 timeout=httpx.Timeout(None, connect=connect, write=WRITING),
                 verify=tls if tls is not None else False,
+                trust_env=proxied,
             )
         except ImportError:
             raise UsageError(
@@ -111,7 +112,7 @@ def make_transport(
     """
     proxied = not loopback and any(getproxies().get(name) for name in ("http", "https", "all"))
     if proxied or url.userinfo:
-        return Proxied(tls, connect)
+        return Proxied(tls, connect, proxied=proxied)
     secure = url.scheme == "https"
     port = url.port or (443 if secure else 80)
     return Direct(url.raw_host.decode("ascii"), port, tls if secure else None, connect)

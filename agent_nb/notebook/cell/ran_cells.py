@@ -108,13 +108,13 @@ class RanCells:
     ) -> None:
         """Note a cell as the latest and drop its former run; skip agent cells and empty cells."""
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
-        if not code:
-            return
         code = _cut_text(code)
         key = cell_id or f"[{count}]"
         replaced = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
         for former in replaced:
             del self._cells[former]
+        if not code:
+            return
         self._cells[key] = RanCell(
             count=count,
             id=cell_id,

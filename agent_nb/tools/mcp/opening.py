@@ -140,8 +140,13 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
                 f"The MCP server {server} has no tool {quote_ascii(name)}.{hint} Tools: {listed}."
             )
         if (tool := known[listed_name]) is None:
+            why = (
+                f"its name is longer than {LONGEST_NAME}"
+                if len(listed_name) > LONGEST_NAME
+                else f"its schema is larger than {LARGEST:,}"
+            )
             raise UsageError(
-                f"The tool {quote_ascii(name)} of the MCP server {server} cannot be used: its schema is larger than {LARGEST:,} characters."
+                f"The tool {quote_ascii(name[:LONGEST_NAME])} of the MCP server {server} cannot be used: {why} characters."
             )
         yield tool
 

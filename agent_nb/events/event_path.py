@@ -1,0 +1,32 @@
+"""The path of an event, and the globs that select by it (seed 004, hierarchical routing).
+
+Why one file: a log and a subscription to a server select by the same globs.
+
+Rules
+- The path is the run, then the event's path in a foreign stream, or its span: `run/span`.
+- `*` matches within one level, `**` any number of levels: `run/**` is the whole run, `**/a` the
+  level `a` anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .types import Event
+
+
+def match_path(glob: str, event: Event) -> bool:
+    """Return whether the path of an event matches a glob."""
+    path = "/".join(part for part in (event.run, event.path or event.span) if part)
+    return _read_glob(glob.strip("/")).fullmatch(f"{path}/") is not None
+
+
+@lru_cache(maxsize=256)  # a client of a server chooses its globs
+def _read_glob(glob: str) -> re.Pattern[str]:
+    """Return the regular expression of a glob, for a path of which each level ends with a slash."""
+    levels = (
+        "(?:[^/]*/)*" if level == "**" else re.escape(level).replace(r"\*", "[^/]*") + "/"
+        for level in glob.split("/")
+    )
+    return re.compile("".join(levels))
