@@ -36,11 +36,9 @@ def _valid_or_zero(seconds: float) -> float:
 def format_iso(seconds: float) -> str:
     """Return epoch seconds as `2026-01-31T12:00:00.000Z`, clamped to the valid range."""
     seconds = min(max(seconds, 0.0), _LATEST) if math.isfinite(seconds) else 0.0
-    return (
-        datetime.fromtimestamp(round(seconds, 3), UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    ms = round(seconds * 1000)  # `isoformat` would cut off what a float lacks of a millisecond
+    whole = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{ms % 1000:03}Z"
 
 
 def shift_iso(value: Any, _lines: int, ms: int) -> Any:

@@ -303,6 +303,22 @@ def test_the_single_key_form_is_written_and_read(frame, single, tool):
     assert export.lines(export.read(ndjson(single))) == [single]
 
 
+@pytest.mark.parametrize(
+    "single",
+    [
+        {"Usage": {"type": "x", "input_tokens": 1, "output_tokens": 2}},
+        {"NodeEnter": {"id": "think", "type": "node_exit"}},
+        {"node_id": "n", "GotExpand": {}},
+        {"node_id": "n", "GotExpand": {"node_id": "m", "thought": "t"}},
+    ],
+)
+def test_a_body_never_changes_places_with_its_frame(single, tool):
+    export = tool("loom:export")
+    events = export.read(ndjson(single))
+    assert export.lines(events) == [single]
+    assert not [e for e in events if e.type == "node" and e.phase == "exit"]
+
+
 def test_a_namespace_is_kept(tool):
     single = {"TaskStart": {"node_id": "think", "namespace": "inner"}}
     events = tool("loom").read(ndjson(single))
@@ -467,6 +483,19 @@ def test_a_reply_may_use_the_id_that_the_next_run_begins_with(tool):
         {"session_id": "s", "event_id": 2, "type": "custom", "value": 2},
     ]
     assert values(tool("loom").read(ndjson(*frames))) == [1, 2]
+
+
+def test_a_reply_that_begins_the_ids_does_not_use_its_id_up(tool):
+    frames = [
+        {"session_id": "s", "event_id": 1, "type": "custom", "value": 1},
+        {"session_id": "s", "event_id": 2, "reply": "x"},
+        {"session_id": "s", "event_id": 1, "reply": "y"},
+        {"session_id": "s", "event_id": 3, "type": "custom", "value": 3},
+        {"session_id": "s", "event_id": 2, "type": "custom", "value": 2},
+    ]
+    loom = tool("loom")
+    assert values(loom.read(ndjson(*frames))) == [1, 2, 3]
+    assert not list(loom.decoder.losses)
 
 
 def test_a_node_id_that_repeats_gives_spans_of_their_own(tool):

@@ -69,6 +69,21 @@ def test_made_up_ids_do_not_meet_given_ones():
     assert calls.open_call("sh")[0] == "call-2"
 
 
+def test_a_given_id_that_was_made_up_before_is_a_call_of_its_own():
+    calls = CallMatcher()
+    made = [calls.open_call("sh")[0], calls.open_call("sh", "call-1")[0]]
+    assert made == ["call-1", "call-1#2"]
+    assert calls.match_result("sh", "call-1").call_id == "call-1#2"
+    assert calls.match_result("sh").call_id == "call-1"
+
+
+def test_an_id_of_an_ended_call_is_not_made_up_again():
+    calls = CallMatcher()
+    calls.open_call("sh", "call-1")
+    calls.match_result("sh", "call-1")
+    assert calls.open_call("sh")[0] == "call-2"
+
+
 def test_state_is_held_for_open_calls_only():
     calls = CallMatcher()
     for _ in range(1000):
@@ -160,7 +175,7 @@ def test_numbers_count_in_each_run_and_deltas_have_none():
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.000Z"]
+    "text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.999Z"]
 )
 def test_the_times_of_javascript_come_back_as_they_were(text):
     assert format_iso(read_epoch(text)) == text

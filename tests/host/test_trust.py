@@ -150,3 +150,24 @@ def test_a_refusal_names_file_and_folder_and_is_not_endless(tmp_path):
     said = Offer.of("policy", tmp_path / "p.yaml", "allows " + "x" * 9999, b"").refusal
     assert said.startswith(f"p.yaml in {tmp_path} allows xxx")
     assert len(said) < 600 + len(str(tmp_path))
+
+
+def test_a_server_that_is_withdrawn_is_not_allowed_by_an_earlier_entry(tmp_path):
+    first, second, other = (
+        Offer("server", str(tmp_path / ".mcp.json"), "starts x", digest, name)
+        for digest, name in (("1", "x"), ("2", "x"), ("1", "y"))
+    )
+    Offer.allow_all([first, second, other])
+    assert second.withdraw()
+    assert not first.is_allowed()
+    assert not second.is_allowed()
+    assert other.is_allowed()
+
+
+def test_an_entry_is_allowed_under_its_own_name_alone(tmp_path):
+    allowed, renamed = (
+        Offer("server", str(tmp_path / ".mcp.json"), "starts x", "1", name) for name in "xy"
+    )
+    Offer.allow_all([allowed])
+    assert allowed.is_allowed()
+    assert not renamed.is_allowed()

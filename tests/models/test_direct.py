@@ -308,3 +308,23 @@ def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert kind("http://lab.example/v1") is transport.Proxied
     assert kind("http://127.0.0.1/v1", loopback=True) is Direct
+
+
+def test_a_password_never_leads_loopback_through_a_proxy(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "")
+
+    async def ask(server):
+        url = httpx.URL(f"http://me:word@127.0.0.1:{server.port}/v1")
+        way = transport.make_transport(url, None, 5.0, loopback=True)
+        response = await way.send("GET", url, {}, b"")
+        status = response.status_code
+        await response.aclose()
+        await way.aclose()
+        return status
+
+    async def main():
+        async with Lines(OK) as server:
+            return await ask(server)
+
+    assert asyncio.run(main()) == 200

@@ -521,6 +521,20 @@ def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypa
     assert max(wait(main)) == 2
 
 
+def test_a_model_without_a_name_is_tightened_by_that_of_its_class(monkeypatch):
+    monkeypatch.setattr(module, "_by_name", {})
+
+    class Nameless:
+        pass
+
+    async def main():
+        with Limiter.limit_endpoints([Nameless()], concurrency=2):
+            async with Limiter.wait_for_slot(Nameless(), print):
+                return module._by_name["Nameless"].places.inside
+
+    assert wait(main) == 1
+
+
 # --- models
 
 

@@ -91,6 +91,16 @@ def test_a_deleted_cell_is_forgotten(notebook):
         assert "in_b" in shown(model)
 
 
+def test_a_cell_that_holds_no_code_any_more_is_forgotten(notebook):
+    model = Asked(["1"])
+    notebook.plain("in_a = 1", "a")
+    notebook.plain("in_b = 1", "b")
+    notebook.plain("%agent status", "a")
+    notebook.cell("Why?", f"{CELLS} --new --live", model=model)
+    assert "in_a" not in shown(model)
+    assert "in_b" in shown(model)
+
+
 def test_cells_below_are_not_above(notebook):
     model = Asked(["ok"])
     notebook.plain("above = 1", "a")

@@ -135,3 +135,19 @@ def test_the_events_of_a_huge_journal_are_not_read(log, monkeypatch):
     assert "still running" in text
     assert "Send it." not in text
     assert live
+    log.journal.close()
+    assert (
+        f"The kernel ended before the run did. To have what came: %agent recover {log.run}"
+        in (saved(opened(log.run))[0])
+    )
+
+
+def test_a_huge_journal_of_an_ended_run_says_that_it_ended(log, monkeypatch):
+    monkeypatch.setattr("agent_nb.notebook.saved_views.MOST", 10)
+    end(log)
+    text, live = saved(opened(log.run))
+    assert (
+        f"The run ended, and this page did not hear of it. To have it here: %agent recover {log.run}"
+        in text
+    )
+    assert not live

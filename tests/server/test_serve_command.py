@@ -312,6 +312,19 @@ def test_the_runs_of_a_notebook_are_published_and_none_is_started(serve):
         assert http.post("/runs", json={"message": "hi"}).status_code == 405
 
 
+def test_a_notebook_without_runs_is_refused_whatever_runs_are_kept(tmp_path):
+    from types import SimpleNamespace
+
+    from agent_nb.cli.serve import _publish
+    from agent_nb.errors import UsageError
+
+    empty = tmp_path / "n.ipynb"
+    empty.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    hub = SimpleNamespace(runs=lambda: [SimpleNamespace(run="kept")], attach=None)
+    with pytest.raises(UsageError, match="hold no recorded run"):
+        _publish(SimpleNamespace(notebook=[str(empty)]), hub)
+
+
 def test_the_token_is_made_left_for_the_user_and_never_printed(serve, tmp_path):
     server = serve("--model", "scripted/slow.yaml", "--cors", "https://page.example")
     (note,) = (tmp_path / "state").rglob("*.json")
