@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -60,20 +60,16 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
 def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Digests:
     """Return the digests of tools and sub-agents by name."""
-    digests = {
-        tool.name: parts
-        for tool in tools
-        if tool.agent is None and (parts := _digest_tool(tool, reader))
-    }
-    agent_tools = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
-    agents = {
-        tool.name: {
-            "schema": _digest_schema(tool, tool.spec.parameters),
-            **_digest_agent(tool.agent, reader, depth + 1),
-        }
-        for tool in agent_tools
-    }
-    return {**({"tools": digests} if digests else {}), **({"agents": agents} if agents else {})}
+    digests: Digests = {"tools": {}, "agents": {}}
+    for tool in tools:
+        if tool.agent is None:
+            digests["tools"][tool.name] = _digest_tool(tool, reader)
+        elif depth < DEEPEST:
+            schema = _digest_schema(tool, tool.spec.parameters)
+            agent = _digest_agent(tool.agent, reader, depth + 1)
+            digests["agents"][tool.name] = {"schema": schema, **agent}
+    digests["tools"] = {name: parts for name, parts in digests["tools"].items() if parts}
+    return {kind: by_name for kind, by_name in digests.items() if by_name}
 
 
 def describe_place(folder: str) -> dict[str, Any]:
@@ -132,22 +128,28 @@ def _without_defaults(schema: Any) -> Any:
     return [_without_defaults(v) for v in schema] if isinstance(schema, list | tuple) else schema
 
 
-def find_changed(recorded: Any, now: Any, below: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
+class ChangedPart(NamedTuple):
+    """A part of a tool or agent whose digest differs from the recorded one.
 
-    The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
-    The owning agent is "" for the run's own agent, and `a/b` for the sub-agent `b` of `a`.
+    `part`: `schema`, `code` or `source` of a tool; `model`, `settings` or `tools` of an agent.
+    `agents`: the sub-agents around it, outermost first, as `a/b`; "" in the run's own agent.
     """
-    old, new = as_dict(recorded), as_dict(now)
+
+    name: str
+    part: str
+    agents: str
+
+
+def find_changed(recorded: Any, current: Any, agents: str = "") -> Iterator[ChangedPart]:
+    """Yield the parts that differ between two `Digests`, at the depth of `agents`."""
     for kind in ("tools", "agents"):
-        before, after = as_dict(old.get(kind)), as_dict(new.get(kind))
-        for name in sorted(before.keys() & after.keys()):
-            old_parts, new_parts = as_dict(before[name]), as_dict(after[name])
-            yield from (
-                (name, part, below)
-                for part in (*TOOL_PARTS, *AGENT_PARTS)
-                if part in old_parts and old_parts[part] != new_parts.get(part)
-            )
+        recorded_items = as_dict(as_dict(recorded).get(kind))
+        current_items = as_dict(as_dict(current).get(kind))
+        for name in sorted(recorded_items.keys() & current_items.keys()):
+            old, new = as_dict(recorded_items[name]), as_dict(current_items[name])
+            for part in (*TOOL_PARTS, *AGENT_PARTS):
+                if part in old and old[part] != new.get(part):
+                    yield ChangedPart(name, part, agents)
             if kind == "agents":
-                inside = f"{below}/{name}".strip("/")
-                yield from find_changed(old_parts.get("behind"), new_parts.get("behind"), inside)
+                inside = f"{agents}/{name}".strip("/")
+                yield from find_changed(old.get("behind"), new.get("behind"), inside)

@@ -106,7 +106,7 @@ class Player:
     def played(self) -> Played:
         """The outcome so far; `checked`, of a test, is set once the log has ended."""
         if self._checked is None and self._strict is not None and self._log.ended:
-            self._checked = self._strict.checked(self._rerun_ids)
+            self._checked = self._strict.make_outcome(self._rerun_ids)
         return Played(
             log=self._log,
             drift=self._drift,
@@ -257,7 +257,7 @@ class Player:
         for normalize in normalizers:
             content, contents = normalize(content), [normalize(c) for c in contents]
         if self._strict is not None and tool is not None:
-            return self._strict.difference(tool, contents, result, content, outcome)
+            return self._strict.describe_difference(tool, contents, result, content, outcome)
         if normalize_value(content) not in map(normalize_value, contents):
             return ""
         if (result.seq, "attachments") in self._turns.cut:

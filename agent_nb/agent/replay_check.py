@@ -36,18 +36,17 @@ from .dependencies import (
     follows_earlier_rules,
     is_built_in,
 )
-from .masking import masks
 from .masking.clock import Span
 from .masking.durations import EXACT, LINES, Measures
 from .masking.folders import Folders
-from .masking.masks import Rule, Side, Verdict
+from .masking.masks import Difference, Rule, Side, Verdict, compare_results
 from .recorded_turns import RecordedTurns
 
 # name of a part of an agent or a tool (`find_changed`) -> words for the report
-AGENT_PARTS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
+AGENT_WORDS = {"model": "its model", "settings": "its settings", "tools": "its tools"}
 CODE = ("code", "source")
-TOOL_PARTS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
-# in `Checked.masked`: the rule by which a record without its place is compared
+TOOL_WORDS = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
+# the rule, in `Checked.masked`, by which a record without its place is compared
 WITHOUT_PLACE = "recorded without its place"
 # from the value that compares most to the one that compares least
 LEAST_LAST: tuple[Compare, ...] = ("exact", "full", "text", "none")
@@ -84,12 +83,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a check.
 
-    `masked`: differences that did not count, as (rule, recorded, now). `unseen`: the things that
-    could not be checked, in words. `ran`: how many calls ran again.
+    `masked`: the differences that did not count. `unseen`: the things that could not be checked, in
+    words. `ran`: how many calls ran again.
     """
 
     changes: tuple[Change, ...] = ()
-    masked: tuple[tuple[str, str, str], ...] = ()
+    masked: tuple[Difference, ...] = ()
     unseen: tuple[str, ...] = ()
     ran: int = 0
 
@@ -119,15 +118,15 @@ class ReplayCheck:
             tools,
             Reader(folder=folder, earlier=follows_earlier_rules(turns.events), unseen=self._unread),
         )
-        self._masked: list[tuple[str, str, str]] = []
+        self._masked: list[Difference] = []
         self._unseen: set[str] = set()
 
-    def difference(
-        self, tool: Tool, recorded: Sequence[Any], result: Result, content: Any, outcome: Outcome
+    def describe_difference(
+        self, tool: Tool, forms: Sequence[Any], result: Result, content: Any, outcome: Outcome
     ) -> str | None:
         """Return in words how a result differs ("": in its text), None if it does not.
 
-        `result`: the recorded result. `recorded`: the forms of its content, of which one must equal
+        `result`: the recorded result. `forms`: those of its content, of which one must equal
         `content`. `content`, `outcome`: of the call that ran again.
         """
         compare = combine_compare(tool.compare, self._strictness.compare)
@@ -135,7 +134,7 @@ class ReplayCheck:
             return None
         measures = EXACT if compare == "exact" else None
         same = partial(self._same_content, tool=tool, result=result, measures=measures)
-        if not any(same(content_then, content) for content_then in recorded):
+        if not any(same(form, content) for form in forms):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._turns.cut
         if not compares_pictures(compare) or cut:
@@ -148,7 +147,7 @@ class ReplayCheck:
         self._unseen |= {f"what {tool.name} shows as {k}" for k in displays.uncompared_kinds()}
         return displays.difference(same) or None
 
-    def checked(self, ran: Sequence[str]) -> Checked:
+    def make_outcome(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
         changes = tuple(self._list_changes(set(ran)))  # which adds to `_unseen`
         code = (f"the code of {name}" for name in sorted(self._unread))
@@ -166,8 +165,8 @@ class ReplayCheck:
         if sides is None:
             same = normalize_value(recorded) == normalize_value(content)
             if same and recorded != content:
-                pair = (WITHOUT_PLACE, str(recorded), str(content))
-                self._masked.append(masks.shorten_pair(pair))
+                difference = Difference(WITHOUT_PLACE, str(recorded), str(content))
+                self._masked.append(difference.shorten())
             return same
         verdict = self._compare_results(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
@@ -180,7 +179,7 @@ class ReplayCheck:
     def _compare_results(
         self, recorded: Any, content: Any, sides: tuple[Side, Side], measures: Measures
     ) -> Verdict:
-        return masks.compare_results(
+        return compare_results(
             recorded, content, *sides, rules=self._strictness.rules, measures=measures
         )
 
@@ -212,22 +211,19 @@ class ReplayCheck:
 
     def _tool_changes(self, ran: set[str]) -> Iterator[Change]:
         """Yield the changes of tools and sub-agents; `ran`: the calls that ran again."""
+        # (agents around it, name) of each tool with a result that came from the record
         played = {
             (self._turns.agents_around(call.span), call.name)
             for call in self._turns.finished_calls()
             if call.call_id not in ran
         }
-        changes_of: dict[tuple[str, str], list[str]] = {}
-        for name, change, agents in find_changed(self._recorded_digests, self._current_digests):
-            if change not in CODE or (agents, name) in played:
-                changes_of.setdefault((name, agents), []).append(change)
-        for (name, agents), changes in changes_of.items():
-            subject = f"{'' if changes[0] in TOOL_PARTS else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
-            changed_parts = " and ".join((TOOL_PARTS | AGENT_PARTS)[part] for part in changes)
-            yield Change(
-                text=f"{subject} changed since the recording: {changed_parts}",
-                warning=all(part in TOOL_PARTS for part in changes),
-            )
+        changed_parts: dict[tuple[str, str], list[str]] = {}  # of a tool or agent, by the same key
+        for changed in find_changed(self._recorded_digests, self._current_digests):
+            key = (changed.agents, changed.name)
+            if changed.part not in CODE or key in played:  # else its results were compared
+                changed_parts.setdefault(key, []).append(changed.part)
+        for (agents, name), parts in changed_parts.items():
+            yield _make_change(agents, name, parts)
 
     def _file_changes(self, files: Mapping[str, Any]) -> Iterator[Change]:
         for name, digest in files.items():
@@ -251,6 +247,17 @@ class ReplayCheck:
                 yield Change(
                     text=f"the policy denies `{call.name}` (call {call.call_id}), which ran when it was recorded{explanation}"
                 )
+
+
+def _make_change(agents: str, name: str, parts: Sequence[str]) -> Change:
+    """Return the change of `parts` of a tool or agent; `agents`: the sub-agents around it."""
+    kind = "" if parts[0] in TOOL_WORDS else "the agent "
+    owner = f" of the agent `{agents}`" if agents else ""
+    words = " and ".join((TOOL_WORDS | AGENT_WORDS)[part] for part in parts)
+    return Change(
+        text=f"{kind}`{name}`{owner} changed since the recording: {words}",
+        warning=all(part in TOOL_WORDS for part in parts),
+    )
 
 
 def _make_side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:

@@ -273,6 +273,8 @@ DIFFERENT = {
     "a value in JSON": ({"a": [1, "x"]}, {"a": [1, "y"]}),
     "the kind of a picture": ("(image/png, 12 bytes)", "(image/jpeg, 12 bytes)"),
     "true and one": ([True], [1]),
+    "a text that is empty now": ("done", ""),
+    "a text that was empty": (" ", "done"),
 }
 
 
@@ -333,6 +335,7 @@ def test_each_difference_that_does_not_count_is_listed_once(case):
         ("\x1b[31mred\x1b[0m", "red", [("colour", "\x1b[31m", ""), ("colour", "\x1b[0m", "")]),
         ("a  \nb", "a\nb", [("blanks", "  ", "")]),
         ("a\n", "a", [("blanks", "\n", "")]),
+        ("", "\n", [("blanks", "", "\n")]),
         ("1 %\r2 %\nend", "2 %\nend", [("overwritten text", "1 %\r2 %", "")]),
         ("{'a', 'b'}", "{'b', 'a'}", [("order of a set", "", "{'b', 'a'}")]),
         (

@@ -6,8 +6,8 @@ change where only the clock, the machine or the order of a set differs.
 
 Rules
 - Equal values count as the same before anything is masked; values in JSON are compared one by one.
-- First each side is masked without regard to the other (`_mask`): tracebacks, addresses, cell
-  numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
+- First each text is masked without regard to the other (`masked_text`): tracebacks, addresses,
+  cell numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
 - Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
   them must be equal.
 - Two pieces may differ if both are times near their own run, the same folder of their own run,
@@ -18,100 +18,22 @@ Rules
 
 from __future__ import annotations
 
-import ast
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from ...wire import Console, encode_canonical
+from ...wire import encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, PathPiece
+from .masked_text import Mask, Replaced, mask_text
 
-LONGEST_SET = 20_000  # characters
 _LONGEST_SHOWN = 200  # characters of a text in `Verdict.masked`
-_BLANKS = re.compile(r"(?<![ \t])[ \t]+(?=\n|\Z)")  # at the end of a line
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-# {…} without braces inside; `_sort_set` decides whether it is a set
-_SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
-# the heading of a traceback and, as `frames`, the indented, blank, "File …", "Cell …" lines below
-_TRACEBACK = re.compile(
-    r"(?m)^[^\n]*Traceback \(most recent call last\):?[^\n]*\n(?P<frames>(?:[ \t>-][^\n]*\n|\n|(?:File|Cell)[ <][^\n]*\n)*)"
-)
-_FRAME_START = re.compile(r"(?m)^ *(?=(?:File|Cell) )")
-# frames of the cell and of code without a file: Cell In[3], File "<string>", ipykernel_12/34.py
-_OWN_FRAME = re.compile(r" *(?:Cell In|File \"?<(?!frozen)|File [^\n]*ipykernel_)")
-_MARK_LINE = re.compile(r"(?m)^[ \t]*[\^~]+[ \t]*\n?")  # ~~^~~ below a line of code
-_NUMBERED_LINE = re.compile(r"(?m)^(?:-+> ?| +)\d+ (.*)$")  # "----> 3 f()"
-# lines that %time and %timeit print only for slow code
-_SLOW = (
-    r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
-    r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
-)
-# where a module comes from: <module 'math' (built-in)>, <module 're' from '/usr/lib/python3/re.py'>
-_MODULE_ORIGIN = r"(?:\((?:built-in|frozen)\)|from '[^'\n]{0,500}?(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]{0,500}')"
-# what Python appends to the message of an error; it depends on the names that exist
-_SUGGESTION = (
-    r"(?:[.?!] (?:Did you mean:? '[^'\n]*'|Did you forget to import '[^'\n]*')"
-    r"(?: ?[.?,]? Or did you forget to import '[^'\n]*')?[.?]?|[.,]? Or did you forget to import '[^'\n]*'\??)"
-)
-# Rules are (name in `Verdict.masked`, pattern, replacement). These apply to results of code that
-# measures: the output of %time and %timeit.
-_TIMING_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
-    (
-        "time",
-        re.compile(
-            r"(?<![\d.])[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"
-        ),
-        "… per loop",
-    ),
-    ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
-)
-# These apply to all results.
-_GENERAL_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    # In [3], <ipython-input-3-ab12>, ipykernel_12/34.py
-    ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
-    ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
-    ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
-    # <object at 0x7f…>, <Thread(Thread-3 (work), started 1402…)>, <Task … name='Task-7'
-    ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
-    (
-        "thread",
-        re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"),
-        r"\1…\2 …",
-    ),
-    ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
-    # (image/png, 12,345 bytes)
-    ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
-    (folders.PYTHON, re.compile(rf"(?<=<module ')([\w.]+)' {_MODULE_ORIGIN}(?=>)"), r"\1'"),
-    # the line number in "…/site-packages/pandas/core.py:12: FutureWarning"
-    (
-        folders.PYTHON,
-        re.compile(
-            r"(?m)((?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^\n:]{0,300}\.py:)\d+(?=: \w*Warning\b)"
-        ),
-        r"\1…",
-    ),
-    # "NameError: name 'x' is not defined. Did you mean: 'y'?"
-    (
-        "suggestion",
-        re.compile(rf"(?m)(^(?:error: )?[\w.]*(?:Error|Exception): [^\n]*?){_SUGGESTION}$"),
-        r"\1",
-    ),
-    # the meter of tqdm: [00:01<00:02, 3.4it/s]
-    (
-        "time",
-        re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"),
-        "[…]",
-    ),
-)
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,168 +52,164 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     folders: Folders = Folders()
 
 
+class Difference(NamedTuple):
+    """A difference that does not count: the rule that allows it, and both texts."""
+
+    rule: str
+    recorded: str
+    fresh: str
+
+    def shorten(self) -> Difference:
+        """Return the difference with texts that fit into a report."""
+        start = 0
+        if max(len(self.recorded), len(self.fresh)) > _LONGEST_SHOWN:
+            # show where they begin to differ
+            same = (a == b for a, b in zip(self.recorded, self.fresh, strict=False))
+            start = max(next((n for n, equal in enumerate(same) if not equal), 0) - 20, 0)
+        texts = _cut_excerpt(self.recorded, start), _cut_excerpt(self.fresh, start)
+        return Difference(self.rule, *texts)
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """Whether two results are the same.
 
-    `masked`: the differences that did not count, as (name of the rule, recorded text, new text);
-    empty if the results are not the same.
+    `masked`: the differences that did not count; empty if the results are not the same.
     """
 
     same: bool
-    masked: tuple[tuple[str, str, str], ...] = ()
+    masked: tuple[Difference, ...] = ()
 
 
 Piece = Clock | Quantity | PathPiece  # a part of a text that may differ, from `start` to `end`
-Masked = tuple[str, str]  # name of a rule, the text that it replaced
 
 
 def compare_results(
     recorded: Any,
     fresh: Any,
-    before: Side,
-    now: Side,
+    recorded_side: Side,
+    fresh_side: Side,
     *,
     rules: Sequence[Rule] = (),
     measures: Measures = LINES,
 ) -> Verdict:
     """Compare the contents of two results, texts or JSON values.
 
-    `before`, `now`: time and folders of the recorded run and of this one. `rules`: patterns of the
-    notebook's project. `measures`: where durations and rates may differ.
+    `rules`: patterns of the notebook's project. `measures`: where durations and rates may differ.
     """
-    comparison = _Comparison(before, now, rules, measures)
-    same = comparison.same_values(recorded, fresh)
-    return Verdict(same, tuple(map(shorten_pair, dict.fromkeys(comparison.masked))) if same else ())
-
-
-def shorten_pair(pair: tuple[str, str, str]) -> tuple[str, str, str]:
-    """Return an entry of `Verdict.masked` with texts that fit into a report."""
-    rule, old, new = pair
-    start = 0
-    if max(len(old), len(new)) > _LONGEST_SHOWN:  # show where they begin to differ
-        same = (a == b for a, b in zip(old, new, strict=False))
-        start = max(next((n for n, equal in enumerate(same) if not equal), 0) - 20, 0)
-    return rule, _cut_excerpt(old, start), _cut_excerpt(new, start)
+    comparison = _Comparison(recorded_side, fresh_side, rules, measures)
+    if not comparison.same_values(recorded, fresh):
+        return Verdict(False)
+    return Verdict(True, tuple(each.shorten() for each in dict.fromkeys(comparison.masked)))
 
 
 class _Comparison:
     """Compares two values; collects in `masked` the differences that do not count."""
 
-    def __init__(self, before: Side, now: Side, rules: Sequence[Rule], measures: Measures) -> None:
-        self.masked: list[tuple[str, str, str]] = []
-        self._before, self._now, self._measures = before, now, measures
-        self._project_rules = [
-            (f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
+    def __init__(
+        self, recorded_side: Side, fresh_side: Side, rules: Sequence[Rule], measures: Measures
+    ) -> None:
+        self.masked: list[Difference] = []
+        self._recorded_side, self._fresh_side, self._measures = recorded_side, fresh_side, measures
+        self._project_masks = [
+            Mask(f"{Rule.NAME_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace)
+            for r in rules
         ]
-        timing = _TIMING_RULES if measures.clock or measures.commands else ()
-        self._rules = (*timing, *_GENERAL_RULES)
 
-    def same_values(self, old: Any, new: Any) -> bool:
+    def same_values(self, recorded: Any, fresh: Any) -> bool:
         """Return whether two values are the same."""
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            return self._same_mappings(*({str(k): v for k, v in m.items()} for m in (old, new)))
-        if isinstance(old, list | tuple) and isinstance(new, list | tuple):
-            return len(old) == len(new) and all(map(self.same_values, old, new))
-        if isinstance(old, str) and isinstance(new, str):
-            return self._same_texts(old, new)
-        if _canonical_text(old) == _canonical_text(new):
+        if isinstance(recorded, Mapping) and isinstance(fresh, Mapping):
+            return self._same_mappings(
+                {str(k): v for k, v in recorded.items()}, {str(k): v for k, v in fresh.items()}
+            )
+        if isinstance(recorded, list | tuple) and isinstance(fresh, list | tuple):
+            return len(recorded) == len(fresh) and all(map(self.same_values, recorded, fresh))
+        if isinstance(recorded, str) and isinstance(fresh, str):
+            return self._same_texts(recorded, fresh)
+        if _canonical_text(recorded) == _canonical_text(fresh):
             return True
-        return _is_number(old) and _is_number(new) and self._same_texts(str(old), str(new))
+        both_numbers = _is_number(recorded) and _is_number(fresh)
+        return both_numbers and self._same_texts(str(recorded), str(fresh))
 
-    def _same_mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    def _same_mappings(self, recorded: dict[str, Any], fresh: dict[str, Any]) -> bool:
         """Compare members with equal keys, then the other members in their order.
 
         Keys that differ may still be the same to `_same_texts`: paths, say.
         """
-        # the keys that only one side has
-        left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
-        pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
-        return len(left) == len(right) and all(
-            self._same_texts(old_key, new_key) and self.same_values(old[old_key], new[new_key])
-            for old_key, new_key in pairs
+        recorded_only = [key for key in recorded if key not in fresh]
+        fresh_only = [key for key in fresh if key not in recorded]
+        if len(recorded_only) != len(fresh_only):
+            return False
+        shared = ((key, key) for key in recorded if key in fresh)
+        return all(
+            self._same_texts(recorded_key, fresh_key)
+            and self.same_values(recorded[recorded_key], fresh[fresh_key])
+            for recorded_key, fresh_key in (*shared, *zip(recorded_only, fresh_only, strict=True))
         )
 
-    def _same_texts(self, old: str, new: str) -> bool:
-        if old == new:
+    def _same_texts(self, recorded: str, fresh: str) -> bool:
+        if recorded == fresh:
             return True
-        old_masked, old_masks = self._mask(old)
-        new_masked, new_masks = self._mask(new)
-        if old_masked != new_masked and not self._compare_pieces(old_masked, new_masked):
+        timing = self._measures.clock or self._measures.commands
+        recorded_text = mask_text(recorded, self._project_masks, timing=timing)
+        fresh_text = mask_text(fresh, self._project_masks, timing=timing)
+        same = recorded_text.text == fresh_text.text
+        if not same and not self._same_but_for_pieces(recorded_text.text, fresh_text.text):
             return False
-        self.masked += _list_differing(old_masks, new_masks)
+        self.masked += _list_differences(recorded_text.replaced, fresh_text.replaced)
         return True
 
-    def _mask(self, text: str) -> tuple[str, list[Masked]]:
-        """Return a text masked without regard to the other side, and what the rules replaced."""
-        masked: list[Masked] = []
-        if "\r" in text:
-            masked += [("overwritten text", line) for line in text.split("\n") if "\r" in line]
-            text = Console.render_screen(text)
-        text = _apply_rule("colour", _ANSI, "", text, masked)
-        text = _apply_rule("blanks", _BLANKS, "", text, masked)
-        for rule in self._project_rules:
-            text = _apply_rule(*rule, text, masked)
-        text = _TRACEBACK.sub(partial(_mask_traceback, masked), text)
-        for rule in self._rules:
-            text = _apply_rule(*rule, text, masked)
-        text = _apply_rule("order of a set", _SET, _sort_set, text, masked)
-        hidden = folders.hide_home(text)
-        stripped = hidden.strip()
-        masked += [("blanks", end) for end in hidden.split(stripped, 1) if stripped and end]
-        return stripped, masked
-
-    def _compare_pieces(self, old: str, new: str) -> bool:
+    def _same_but_for_pieces(self, recorded: str, fresh: str) -> bool:
         """Return whether two masked texts differ only in pieces that may differ."""
         # folders of either run in both texts: a path must not be a piece on one side only
-        folder_roles = self._before.folders.roles(old)
-        for path, roles in self._now.folders.roles(new).items():
+        folder_roles = self._recorded_side.folders.roles(recorded)
+        for path, roles in self._fresh_side.folders.roles(fresh).items():
             folder_roles[path] = folder_roles.get(path, set()) | roles
-        old_pieces = _find_pieces(old, folder_roles, self._measures)
-        new_pieces = _find_pieces(new, folder_roles, self._measures)
-        if len(old_pieces) != len(new_pieces):
+        recorded_pieces = _find_pieces(recorded, folder_roles, self._measures)
+        fresh_pieces = _find_pieces(fresh, folder_roles, self._measures)
+        if _text_between(recorded, recorded_pieces) != _text_between(fresh, fresh_pieces):
             return False
-        if _text_between(old, old_pieces) != _text_between(new, new_pieces):
-            return False
-        for old_piece, new_piece in zip(old_pieces, new_pieces, strict=True):
-            recorded = old[old_piece.start : old_piece.end]
-            fresh = new[new_piece.start : new_piece.end]
-            if recorded == fresh:
+        for recorded_piece, fresh_piece in zip(recorded_pieces, fresh_pieces, strict=True):
+            recorded_text = recorded[recorded_piece.start : recorded_piece.end]
+            fresh_text = fresh[fresh_piece.start : fresh_piece.end]
+            if recorded_text == fresh_text:
                 continue
-            rule = self._matching_rule(old_piece, new_piece, recorded, fresh)
+            rule = self._find_rule(recorded_piece, fresh_piece, recorded_text, fresh_text)
             if not rule:
                 return False
-            self.masked.append((rule, recorded, fresh))
+            self.masked.append(Difference(rule, recorded_text, fresh_text))
         return True
 
-    def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
-        """Return the name of the rule by which two pieces may differ, "" if none allows it.
-
-        `recorded`, `fresh`: the texts of the pieces.
-        """
-        if isinstance(old, Clock) and isinstance(new, Clock):
-            if self._same_clock(old, new):
+    def _find_rule(self, recorded: Piece, fresh: Piece, recorded_text: str, fresh_text: str) -> str:
+        """Return the name of the rule by which two pieces may differ, "" if none allows it."""
+        if isinstance(recorded, Clock) and isinstance(fresh, Clock):
+            if self._same_clock(recorded, fresh):
                 return "clock"
             # a timedelta (0:00:01.5) looks like a time of day
-            old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
-            return "duration" if old_time and new_time and old_time.is_like(new_time) else ""
-        if isinstance(old, Quantity) and isinstance(new, Quantity):
-            return "duration" if old.is_like(new) else ""
-        if isinstance(old, PathPiece) and isinstance(new, PathPiece):
-            if not old.roles and not new.roles:
-                return folders.TEMPORARY if folders.differ_at_random(recorded, fresh) else ""
-            shared = self._before.folders.roles_of(recorded) & self._now.folders.roles_of(fresh)
-            return next(iter(sorted(shared)), "")
+            recorded_time = read_quantity(recorded_text, self._measures)
+            fresh_time = read_quantity(fresh_text, self._measures)
+            alike = recorded_time and fresh_time and recorded_time.is_like(fresh_time)
+            return "duration" if alike else ""
+        if isinstance(recorded, Quantity) and isinstance(fresh, Quantity):
+            return "duration" if recorded.is_like(fresh) else ""
+        if isinstance(recorded, PathPiece) and isinstance(fresh, PathPiece):
+            if not recorded.roles and not fresh.roles:
+                at_random = folders.differ_at_random(recorded_text, fresh_text)
+                return folders.TEMPORARY if at_random else ""
+            recorded_roles = self._recorded_side.folders.roles_of(recorded_text)
+            shared = recorded_roles & self._fresh_side.folders.roles_of(fresh_text)
+            return min(shared, default="")
         return ""
 
-    def _same_clock(self, old: Clock, new: Clock) -> bool:
+    def _same_clock(self, recorded: Clock, fresh: Clock) -> bool:
         """Return whether each value is the time, or at least the day, of its own run."""
-        before, after = self._before.span, self._now.span
+        recorded_span, fresh_span = self._recorded_side.span, self._fresh_side.span
         # `ls -l` writes the date of a file in another form once the file is old
-        if old.shape != new.shape:
-            return before.is_aged(old, new)
-        if before.holds(old) and after.holds(new):
+        if recorded.shape != fresh.shape:
+            return recorded_span.is_aged(recorded, fresh)
+        if recorded_span.holds(recorded) and fresh_span.holds(fresh):
             return True
-        return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
+        same_days = recorded_span.holds_day(recorded) and fresh_span.holds_day(fresh)
+        return same_days and recorded.same_time(fresh)
 
 
 def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> list[Piece]:
@@ -333,13 +251,16 @@ def _canonical_text(value: Any) -> str:
         return str(value)
 
 
-def _list_differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[str, str, str]]:
-    """Yield (rule, old text, new text) for what each rule replaced differently on both sides."""
-    for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
-        sides = ([text for rule, text in side if rule == name] for side in (old, new))
-        yield from (
-            (name, then, now) for then, now in zip_longest(*sides, fillvalue="") if then != now
-        )
+def _list_differences(
+    recorded: Sequence[Replaced], fresh: Sequence[Replaced]
+) -> Iterator[Difference]:
+    """Yield what each mask replaced differently in the two texts."""
+    for name in dict.fromkeys(replaced.name for replaced in (*recorded, *fresh)):
+        recorded_texts = [replaced.text for replaced in recorded if replaced.name == name]
+        fresh_texts = [replaced.text for replaced in fresh if replaced.name == name]
+        for old, new in zip_longest(recorded_texts, fresh_texts, fillvalue=""):
+            if old != new:
+                yield Difference(name, old, new)
 
 
 def _cut_excerpt(text: str, start: int) -> str:
@@ -347,39 +268,3 @@ def _cut_excerpt(text: str, start: int) -> str:
         return text
     part = text[start : start + _LONGEST_SHOWN]
     return f"{'…' * bool(start)}{part}{'…' * (start + _LONGEST_SHOWN < len(text))}"
-
-
-def _apply_rule(
-    name: str,
-    pattern: re.Pattern[str],
-    replacement: str | Callable[[re.Match[str]], str],
-    text: str,
-    masked: list[Masked],
-) -> str:
-    """Return a text after the rule `name` was applied; add what it replaced to `masked`."""
-
-    def replace(match: re.Match[str]) -> str:
-        new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
-        if new != match[0]:
-            masked.append((name, match[0]))
-        return new
-
-    return pattern.sub(replace, text)
-
-
-def _sort_set(match: re.Match[str]) -> str:
-    """Return the text of a set with its items sorted, any other text unchanged."""
-    try:
-        value = ast.literal_eval(match[0])
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return match[0]
-    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else match[0]
-
-
-def _mask_traceback(masked: list[Masked], match: re.Match[str]) -> str:
-    """Return a traceback with the cell's frames only, without marks and line numbers."""
-    frames = _FRAME_START.split(match["frames"])
-    masked += [("traceback", frame) for frame in frames if frame and not _OWN_FRAME.match(frame)]
-    cell_frames = "".join(frame for frame in frames if _OWN_FRAME.match(frame))
-    unmarked = _apply_rule("traceback", _MARK_LINE, "", cell_frames, masked)
-    return "Traceback\n" + _apply_rule("traceback", _NUMBERED_LINE, r"  \1", unmarked, masked)
