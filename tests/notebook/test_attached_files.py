@@ -142,6 +142,14 @@ def test_each_sheet_is_a_frame(agent, loaded, folder):
     assert "book_empty" not in names
 
 
+def test_sheets_beyond_the_most_are_named(agent, loaded, folder, capsys):
+    (folder / "book.xlsx").write_bytes(workbook(**{f"s{n}": [("a",), (n,)] for n in range(22)}))
+    agent("-m model --attach book.xlsx", "Go.", model=Asked(["ok"]))
+    assert "book.xlsx has 22 sheets; the first 20 were read." in capsys.readouterr().err
+    assert "book_s19" in loaded.user_ns
+    assert "book_s20" not in loaded.user_ns
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [

@@ -3,9 +3,9 @@
 import pytest
 
 from agent_nb.agent.run import Run
-from agent_nb.events import EventLog, RunStart
+from agent_nb.events import Counts, EventLog, Metric, RunStart
 from agent_nb.notebook.cell import taped_line
-from agent_nb.notebook.cell.taped_line import LiveLine
+from agent_nb.notebook.cell.taped_line import LiveLine, describe_calls
 from agent_nb.notebook.identity import Cell
 
 
@@ -79,3 +79,16 @@ def test_where_nobody_watches_a_line_is_never_drawn(lines, where):
     line._draw()
     line.end()
     assert lines == []
+
+
+def test_a_sum_without_the_price_of_one_call_says_at_least():
+    def priced(cost):
+        log = EventLog()
+        log.append(RunStart(model="openai/m"))
+        counts = Counts(input=10, output=5, cost=cost)
+        log.append(Metric(step=counts, total=counts))
+        return Run(log)
+
+    assert "· $0.30" in describe_calls([priced(0.1), priced(0.2)], 0, ())
+    assert "· at least $0.10" in describe_calls([priced(0.1), priced(None)], 0, ())
+    assert "$" not in describe_calls([priced(None)], 0, ())

@@ -22,6 +22,7 @@ from ...errors import UsageError, WireError
 from ...tools import one_line
 from ...wire import read_unzipped
 from ..file_text import decode_text
+from ..notices import print_warning
 
 # it reads the user's data, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
 ACTS_FOR_USER = True
@@ -168,6 +169,8 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     cells_left, frames = CELLS, {}
     try:
+        if (count := len(book.worksheets)) > SHEETS:
+            print_warning(f"{name} has {count} sheets; the first {SHEETS} were read.")
         for sheet in book.worksheets[:SHEETS]:
             sheet.reset_dimensions()  # the size that the file states may be wrong
             rows, cells_left = _read_rows(name, sheet.iter_rows(values_only=True), cells_left)

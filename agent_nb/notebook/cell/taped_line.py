@@ -44,11 +44,12 @@ def describe_calls(
     models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
     sent, written = sum(r.usage.input for r in runs), sum(r.usage.output for r in runs)
     costs = [run.usage.cost for run in runs if run.usage.cost is not None]
+    unpriced = any(r.usage.cost is None and (r.usage.input or r.usage.output) for r in runs)
     parts = [
         count_noun(len(runs), "model call"),
         ", ".join(filter(None, models)),
         f"{format_count(sent)} in, {format_count(written)} out" if sent + written else "",
-        format_dollars(sum(costs)) if costs else "",
+        f"{'at least ' if unpriced else ''}{format_dollars(sum(costs))}" if costs else "",
         "" if not replayed else "replayed" if replayed == len(runs) else f"{replayed} replayed",
         f"{running} running" if running else "",
         f"{len(misses)} without a record" if misses else "",
