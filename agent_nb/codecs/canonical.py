@@ -6,8 +6,10 @@ deltas included. Files hold no deltas, because complete events hold them as `chu
 Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
 block of lines in one call.
 
-Rule: if any line of a block is not exactly one event, the decoder reads the block again line by
-line. So the events do not depend on the chunking, for lines of up to `LINE_LIMIT` bytes.
+Rules
+- If any line of a block is not exactly one event, the decoder reads the block again line by line.
+  So the events do not depend on the chunking, for lines of up to `LINE_LIMIT` bytes.
+- A longer line that comes in pieces is skipped up to its end, and is one loss.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class CanonicalDecoder:
         self._begun = False
         self._held: list[bytes] = []  # the pieces of the incomplete line
         self._size = 0  # their size in bytes
+        self._skipping = False  # the incomplete line is too large and was counted
 
     def feed(self, data: bytes | str) -> list[Event]:
         """Return the events that `data` completes."""
@@ -49,6 +52,9 @@ class CanonicalDecoder:
             self._begin(chunk)
         if self._unframer is not None:
             return self._convert_items(self._unframer.feed(chunk))
+        if self._skipping:
+            _, line_end, chunk = chunk.partition(b"\n")
+            self._skipping = not line_end
         cut = chunk.rfind(b"\n") + 1
         if not cut:
             return self._hold(chunk)
@@ -68,7 +74,8 @@ class CanonicalDecoder:
         """Return the events of a last line that lacks its newline."""
         if self._unframer is not None:
             return self._convert_items(self._unframer.close())
-        last_line, self._held, self._size = b"".join(self._held), [], 0
+        last_line = b"".join(self._held)
+        self._held, self._size, self._skipping = [], 0, False
         return self._decode_block(last_line) if last_line.strip() else []
 
     def _begin(self, chunk: bytes) -> None:
@@ -85,7 +92,7 @@ class CanonicalDecoder:
             self._held.append(rest)
             self._size += len(rest)
             if self._size > LINE_LIMIT:
-                self._held, self._size = [], 0
+                self._held, self._size, self._skipping = [], 0, True
                 self.losses.add("malformed line", f"it is larger than {LINE_LIMIT} bytes")
         return []
 

@@ -59,6 +59,17 @@ def test_as_many_events_as_lines_need_not_be_one_a_line(text, tool):
     assert whole.decoder.losses.counts() == single.decoder.losses.counts()
 
 
+@pytest.mark.parametrize("end", [b"\n", b""], ids=["ended", "cut off"])
+def test_a_line_above_the_limit_is_skipped_to_its_end_and_is_one_loss(end, tool, monkeypatch):
+    monkeypatch.setattr("agent_nb.codecs.canonical.LINE_LIMIT", 30)
+    small, large = b'{"type":"end"}\n', b'{"type":"user","content":"%s"}' % (b"x" * 200)
+    text = small + large + end + (small if end else b"")
+    single = tool("canonical")
+    events = single.read([text[i : i + 1] for i in range(len(text))])
+    assert [event.type for event in events] == ["end", "end"] if end else ["end"]
+    assert single.decoder.losses.counts() == {"malformed line": 1}
+
+
 def test_objects_are_read_as_they_are(tool):
     decoder = tool("canonical").codec.decoder()
     assert decoder.read(json.loads(encode_event(RUN[1]))) == [RUN[1]]
