@@ -86,7 +86,7 @@ class BlockReader(ABC):
 
     def close(self) -> list[Event]:
         """Close all open blocks, as incomplete."""
-        blocks = [self._blocks.take(block.key) for block in self._blocks.open()]
+        blocks = [self._blocks.take(block.key) for block in self._blocks.list_open()]
         return [
             *self._blocks.close(incomplete=True),
             *(self.complete(block, {}, incomplete=True) for block in blocks if block),

@@ -46,8 +46,8 @@ class OpenBlock(msgspec.Struct, eq=False):
     note: dict[str, Any] = {}  # the note of the first line
     lines: dict[str, Any] = {}  # line number -> each later note that had to be stored
     base: dict[str, Any] = {}  # the newest stored note, from which later ones are derived
-    first: int = 0  # the line number of `base`
-    since: int = 0  # milliseconds since the line of `base`
+    base_number: int = 0  # the line number of `base`
+    base_age: int = 0  # milliseconds since the line of `base`
     ts: float = 0.0  # the newest time, epoch seconds
 
     @property
@@ -60,18 +60,20 @@ class OpenBlock(msgspec.Struct, eq=False):
 
         The note is stored only if `shift_note` cannot derive it from the last stored one.
         """
-        count = len(self.lengths)
-        self.since += gap
-        if not count:
-            self.note = self.base = note
-            self.since = 0
-        elif not is_same_json(note, shift_note(self.base, shifts, count - self.first, self.since)):
-            self.lines[str(count)] = self.base = note
-            self.first, self.since = count, 0
+        number = len(self.lengths)
+        lines, age = number - self.base_number, self.base_age + gap
+        if number and is_same_json(note, shift_note(self.base, shifts, lines, age)):
+            self.base_age = age
+        else:
+            self.base, self.base_number, self.base_age = note, number, 0
+            if number:
+                self.lines[str(number)] = note
+            else:
+                self.note = note
         self.texts.append(text)
         self.lengths.append((len(text), gap))
 
-    def gap(self, ts: float, start: float) -> int:
+    def measure_gap(self, ts: float, start: float) -> int:
         """Return the milliseconds since the last delta, or the run's `start`; remember `ts`."""
         before = self.ts if self.lengths else start
         self.ts = max(self.ts, ts)
@@ -171,7 +173,7 @@ class Blocks:
     ) -> Delta:
         """Open the block `key` at its start line, whose note is `frame`; return an empty delta."""
         block = self._keyed[key] = self._new(of, key, where, name=name, frame=frame)
-        self._gap(block, ts)
+        self._note_time(block, ts)
         return self._delta(block, block.frame, ts)
 
     def add(
@@ -184,7 +186,7 @@ class Blocks:
     ) -> Delta:
         """Add a delta to an open block."""
         note = note_difference(obj, drawn)
-        block.add(text, note, self._gap(block, ts), self._shifts)
+        block.add(text, note, self._note_time(block, ts), self._shifts)
         return self._delta(block, note, ts, text)
 
     def get(self, key: str) -> OpenBlock | None:
@@ -195,7 +197,7 @@ class Blocks:
         """Return the open block `key` and forget it."""
         return self._keyed.pop(key, None)
 
-    def open(self) -> list[OpenBlock]:
+    def list_open(self) -> list[OpenBlock]:
         """Return the open calls and the open blocks with a start line, in order of appearance."""
         return list(self._keyed.values())
 
@@ -213,11 +215,8 @@ class Blocks:
         self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
     ) -> E:
         """Return the complete event of a block; a kind without `chunks` keeps them in its note."""
-        full_note = {
-            **block.note,
-            **({"lines": block.lines} if block.lines else {}),
-            **(note or {}),
-        }
+        lines = {"lines": block.lines} if block.lines else {}
+        full_note = {**block.note, **lines, **(note or {})}
         chunks = encode_chunks(block.lengths)
         if "chunks" in cls.__struct_fields__:
             fields = {"block": block.id, "chunks": chunks, **fields}
@@ -254,7 +253,7 @@ class Blocks:
             **block.where,
         )
 
-    def _gap(self, block: OpenBlock, ts: float) -> int:
+    def _note_time(self, block: OpenBlock, ts: float) -> int:
         """Note the time of a line; return the milliseconds since the block's last delta."""
         self._run.see_time(ts)
-        return block.gap(ts, self._run.start)
+        return block.measure_gap(ts, self._run.start)

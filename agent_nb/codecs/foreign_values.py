@@ -43,15 +43,19 @@ def parse_json(text: Any) -> Any:
         return None
 
 
-def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
-    """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
+def arguments_of(value: Any) -> dict[str, Any]:
+    """Return the arguments of a call; `value`: an object, or its JSON text."""
+    return value if isinstance(value, dict) else as_dict(parse_json(value))
 
-    A notebook's file sorts the keys of objects, so the text keeps the order of the keys. The text
-    of an object is "" if its keys are sorted already.
+
+def text_of_arguments(value: Any) -> str:
+    """Return the text of a call's arguments, "" for an object whose keys are sorted.
+
+    A notebook's file sorts the keys of objects, so the text keeps the order of other keys.
     """
     if isinstance(value, dict):
-        return value, "" if _is_sorted(value) else dumps(value)
-    return as_dict(parse_json(value)), value if isinstance(value, str) else ""
+        return "" if _is_sorted(value) else dumps(value)
+    return value if isinstance(value, str) else ""
 
 
 def _is_sorted(value: Any) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..events import Call, Delta, Event, Respond, Think, User, decode_chunks
+from ..events import Call, Delta, Event, Respond, Think, User, block_text, decode_chunks
 from ..wire import dumps
 from .passthrough import Shift, line_notes, restore_object
 
@@ -27,21 +27,17 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
-def text_of_block(event: Block) -> str:
-    """Return the text that the deltas of a block add up to."""
-    return event.raw_args if isinstance(event, Call) else event.content
-
-
 def split_block(event: Block) -> list[tuple[str, int]]:
     """Return (text, milliseconds before it) of each delta; one item if they are unknown."""
-    text, start, out = text_of_block(event), 0, []
+    text = block_text(event)
     try:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
         lengths = []
     # the chunks of an edited text do not add up to its length
-    if not lengths or sum(n for n, _ in lengths) != len(text):
+    if not lengths or sum(length for length, _ in lengths) != len(text):
         return [(text, 0)]
+    out, start = [], 0
     for length, gap in lengths:
         out.append((text[start : start + length], gap))
         start += length
@@ -123,7 +119,6 @@ class LiveBlocks:
         `block`: the block's id, for an event without a field `block`.
         """
         key = (event.run, block or getattr(event, "block", ""))
-        if key in self._blocks:
-            self._blocks.discard(key)
-            return True
-        return False
+        was_written = key in self._blocks
+        self._blocks.discard(key)
+        return was_written

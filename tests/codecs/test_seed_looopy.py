@@ -95,7 +95,13 @@ def test_memory_does_not_grow_with_tasks_that_are_over(tool):
         feed("subtask-created", task, subtaskId=f"in-{number}", agentId="writer")
         feed("task-complete", task)
     reader = decoder._reader
-    tables = (reader._runs, reader._subtasks, reader._agent_names, reader._run_ids, reader._spans)
+    tables = (
+        reader._run_counts,
+        reader._subtasks,
+        reader._agent_names,
+        reader._run_ids,
+        reader._spans,
+    )
     assert max(map(len, tables)) <= 1024
     del found[:]
     feed("content-delta", "in-1499", delta="late", index=0)

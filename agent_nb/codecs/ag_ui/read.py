@@ -29,7 +29,7 @@ from ...events import (
 )
 from ...wire import as_dict, as_list
 from ..block_protocol import BlockReader
-from ..foreign_values import arguments_of, text_of
+from ..foreign_values import arguments_of, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
@@ -127,7 +127,10 @@ class AgUiReader(BlockReader):
                 continue
             function = as_dict(call.get("function"))
             name = text_of(function, "name")
-            args, raw = arguments_of(function.get("arguments"))
+            args, raw = (
+                arguments_of(function.get("arguments")),
+                text_of_arguments(function.get("arguments")),
+            )
             call_id, synthetic = self._calls.open_call(name, wire_id)
             events.append(
                 self._run.derived(

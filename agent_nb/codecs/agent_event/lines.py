@@ -41,19 +41,19 @@ def _tool_result(event: Result) -> Obj:
 def progress_data(event: Progress) -> Any:
     """Return the `data` of the line for a progress event: from its text, fraction or own data."""
     message = {"message": event.message} if event.message else {}
+    if event.text and message:
+        return {"subtype": "stdout_chunk", "content": event.text, **message}
     if event.text:
-        return (
-            {"subtype": "stdout_chunk", "content": event.text, **message} if message else event.text
-        )
+        return event.text
     if event.fraction is not None:
-        return {"percent": _scale(event.fraction, 100), **message}
-    return event.data if event.data is not None or not message else message
+        return {"percent": _to_percent(event.fraction), **message}
+    return event.data if event.data is not None else message or None
 
 
-def _scale(value: float, factor: float) -> float:
-    """Shift the decimal point, so that 0.07 becomes 7 and not 7.000000000000001."""
-    moved = float(Decimal(repr(value)) * Decimal(repr(factor)))
-    return int(moved) if moved.is_integer() and factor > 1 else moved
+def _to_percent(fraction: float) -> float:
+    """Return a fraction in percent; 0.07 is exactly 7, not 7.000000000000001."""
+    percent = float(Decimal(repr(fraction)) * 100)
+    return int(percent) if percent.is_integer() else percent
 
 
 #: type of an event -> the function that draws it

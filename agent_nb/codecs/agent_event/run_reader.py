@@ -36,7 +36,7 @@ from ...events import (
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, text_of
+from ..foreign_values import arguments_of, text_of, text_of_arguments
 from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
@@ -125,7 +125,7 @@ class RunReader:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
-        args, raw = arguments_of(obj.get("toolArgs"))
+        args, raw = arguments_of(obj.get("toolArgs")), text_of_arguments(obj.get("toolArgs"))
         call_id, synthetic = self._calls.open_call(name, wire_id)
         return [
             self._run.line(

@@ -28,7 +28,7 @@ from ...events import (
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, parse_json, run_id, text_of
+from ..foreign_values import parse_json, run_id, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
@@ -65,8 +65,8 @@ class CogencyReader:
         self._calls = CallMatcher()
         self._batch: list[str] = []  # our ids of the calls since the last `execute`
         self._runs = 0
-        # the line of the end, its time, and the number of metric lines directly before it
-        self._held_end: tuple[Obj, float, int] | None = None
+        # the line of the end, and the number of metric lines directly before it
+        self._held_end: tuple[Obj, int] | None = None
         self._metric_count = 0  # the number of metric lines directly before the current line
         self._interrupted = False  # the newest line, metrics and `end` aside, is an interrupt
 
@@ -103,14 +103,14 @@ class CogencyReader:
 
     def _release_end(self) -> list[Event]:
         """Return the end that was held back for its metrics, if any."""
-        end, self._held_end = self._held_end, None
-        if end is None:
+        if self._held_end is None:
             return []
-        obj, ts, count = end
-        note = {**note_difference(obj, {"type": "end"}), **({"held": count} if count else {})}
-        return [
-            self._run.make(End, note, ts=ts, status="interrupted" if self._interrupted else "ok")
-        ]
+        (obj, metric_count), self._held_end = self._held_end, None
+        note: Obj = note_difference(obj, {"type": "end"})
+        if metric_count:
+            note["held"] = metric_count
+        status = "interrupted" if self._interrupted else "ok"
+        return [self._run.make(End, note, ts=time_of(obj), status=status)]
 
     def _text(self, obj: Obj) -> list[Event]:
         return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
@@ -141,12 +141,14 @@ class CogencyReader:
         """Read a call; content that is not JSON becomes the text of its arguments."""
         content = obj.get("content")
         body = as_dict(content if isinstance(content, dict) else parse_json(content))
-        args = body.get("args")
+        args, raw = body.get("args"), ""
+        if isinstance(args, dict):
+            raw = text_of_arguments(args)
+        elif not body:
+            raw = text_of(obj, "content")
         name = text_of(body, "name")
         call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
-        raw = "" if body else text_of(obj, "content")
-        raw = arguments_of(args)[1] if isinstance(args, dict) else raw
         fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": as_dict(args)}
         return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
@@ -155,19 +157,11 @@ class CogencyReader:
         return [self._run.line(Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
-        """Read a result in any shape of the format's history."""
-        # the shapes, in the order they are tried: the array of a batch (or one entry of it) as JSON
-        # text or value, a payload, stored JSON text, plain text
-        payload, content = obj.get("payload"), obj.get("content")
-        stored = parse_json(content)
-        items = stored if isinstance(stored, list) else content
-        items = [stored] if isinstance(stored, dict) and "status" in stored else items
-        if (
-            isinstance(items, list)
-            and items
-            and all(isinstance(i, dict) and "tool" in i for i in items)
-        ):
-            return self._batch_results(obj, items)
+        """Read a result in any shape of the format's history: a batch, a payload, JSON, text."""
+        payload, stored = obj.get("payload"), parse_json(obj.get("content"))
+        entries = _read_batch(obj.get("content"), stored)
+        if entries:
+            return self._batch_results(obj, entries)
         if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
             return self._single_result(obj, "", payload)
         if isinstance(stored, dict) and "content" in stored:
@@ -176,58 +170,54 @@ class CogencyReader:
 
     def _single_result(self, obj: Obj, form: str, body: Obj) -> list[Event]:
         """Read the result of one call; `body` holds outcome, content and error."""
-        call_id, name, implicit = self._end_call("", obj)
+        call, implicit = self._end_call("", obj)
         error, outcome = body.get("error"), body.get("outcome")
         status: ResultStatus = "error" if error else "ok"
-        # the outcome names the status more exactly, unless it contradicts the error
-        if isinstance(outcome, str) and (STATUS.get(outcome, "ok") == "ok") != bool(error):
-            status = STATUS.get(outcome, status)
         content = body.get("content", error if isinstance(error, str) else "")
-        display = (
-            {"text/plain": outcome}
-            if isinstance(outcome, str) and outcome not in (OUTCOMES[status], content)
-            else None
-        )
-        fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
-        return [*implicit, self._shaped(Result, obj, form, name=name, **fields)]
+        display = None
+        if isinstance(outcome, str):
+            # the outcome names the status more exactly, unless it contradicts the error
+            if (STATUS.get(outcome, "ok") == "ok") != bool(error):
+                status = STATUS.get(outcome, status)
+            if outcome not in (OUTCOMES[status], content):
+                display = {"text/plain": outcome}
+        fields: Obj = {**call, "content": content, "status": status, "display": display}
+        return [*implicit, self._shaped_line(Result, obj, form, **fields)]
 
-    def _shaped(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
+    def _shaped_line(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
         """Return the event of a line whose shape is `form` (see `lines.FORMS`)."""
         note = {"form": form} if form else {}
         return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
 
-    def _batch_results(self, obj: Obj, items: list[Obj]) -> list[Event]:
+    def _batch_results(self, obj: Obj, entries: list[Obj]) -> list[Event]:
         """Read the results of a batch; the note of the first one restores their common line."""
         out: list[Event] = []
         results: list[Result] = []
-        for entry in items:
-            call_id, name, implicit = self._end_call(text_of(entry, "tool"), obj)
-            status, outcome = _BATCH_STATUS.get(text_of(entry, "status")), entry.get("outcome")
-            display = {"text/plain": outcome} if isinstance(outcome, str) else None
-            results.append(
-                self._run.derived(
-                    Result,
-                    call_id=call_id,
-                    name=name,
-                    status=status or "error",
-                    content=entry.get("content", ""),
-                    display=display,
-                    ts=time_of(obj),
-                )
-            )
+        for entry in entries:
+            call, implicit = self._end_call(text_of(entry, "tool"), obj)
+            outcome = entry.get("outcome")
+            fields: Obj = {
+                **call,
+                "status": _BATCH_STATUS.get(text_of(entry, "status"), "error"),
+                "content": entry.get("content", ""),
+                "display": {"text/plain": outcome} if isinstance(outcome, str) else None,
+                "ts": time_of(obj),
+            }
+            results.append(self._run.derived(Result, **fields))
             out += [*implicit, results[-1]]
         note = {"batch": len(results), **note_difference(obj, draw_batch(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
         return [first if event is results[0] else event for event in out]
 
-    def _end_call(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
-        """Return the id and tool of the oldest open call to `name` ("": to any tool), and end it.
+    def _end_call(self, tool: str, obj: Obj) -> tuple[Obj, list[Event]]:
+        """End the oldest open call to `tool` ("": to any tool); return its `call_id` and `name`.
 
-        The third item is the call itself if no line opened it.
+        The second item is the call itself if no line opened it.
         """
-        name = name or self._calls.tool_of(self._calls.oldest())
+        name = tool or self._calls.tool_of(self._calls.oldest())
         match = self._calls.match_result(name)
-        return match.call_id, name, self._run.implicit_call(match, "", name=name, ts=time_of(obj))
+        implicit = self._run.implicit_call(match, "", name=name, ts=time_of(obj))
+        return {"call_id": match.call_id, "name": name}, implicit
 
     def _metric(self, obj: Obj) -> list[Event]:
         return [
@@ -239,7 +229,7 @@ class CogencyReader:
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")
         if not isinstance(payload, dict):
-            return [self._shaped(Error, obj, "text", message=text_of(obj, "content"))]
+            return [self._shaped_line(Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
         call_id = self._calls.match_line(tool).call_id if self._calls.is_open(tool) else ""
         return [self._run.line(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
@@ -248,7 +238,7 @@ class CogencyReader:
         return [self._run.line(Interrupt, obj)]
 
     def _hold_end(self, obj: Obj) -> list[Event]:
-        self._held_end = (obj, time_of(obj), self._metric_count)
+        self._held_end = (obj, self._metric_count)
         return []
 
     def _unknown(self, obj: Obj) -> list[Event]:
@@ -269,3 +259,14 @@ class CogencyReader:
         "cancelled": _interrupt,
         "end": _hold_end,
     }
+
+
+def _read_batch(content: Any, stored: Any) -> list[Obj]:
+    """Return the entries of a batch, [] if it is none; `stored`: the JSON value of a text."""
+    entries = stored if isinstance(stored, list) else content
+    if isinstance(stored, dict) and "status" in stored:
+        entries = [stored]  # a batch of one call
+    is_batch = isinstance(entries, list) and all(
+        isinstance(entry, dict) and "tool" in entry for entry in entries
+    )
+    return entries if is_batch else []

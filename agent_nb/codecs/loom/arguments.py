@@ -29,7 +29,7 @@ class ArgumentBlocks:
         """Return the key of the block that a piece continues or begins."""
         if call_id:
             return call_id
-        blocks = [b for b in self._blocks.open() if not name or b.name in ("", name)]
+        blocks = [b for b in self._blocks.list_open() if not name or b.name in ("", name)]
         if blocks and not (
             text.lstrip().startswith("{") and isinstance(parse_json(blocks[-1].text), dict)
         ):
@@ -47,7 +47,7 @@ class ArgumentBlocks:
             return self._blocks.take(call_id)
         candidates = [
             b
-            for b in self._blocks.open()
+            for b in self._blocks.list_open()
             if b.name in (name, "") and (not call_id or not call_id_of(b))
         ]
         candidates.sort(key=lambda b: b.name != name)  # those of its tool first; the sort is stable

@@ -22,7 +22,7 @@ from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..blocks import Blocks, OpenBlock
 from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, parse_json, text_of
+from ..foreign_values import arguments_of, parse_json, text_of, text_of_arguments
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
@@ -47,7 +47,7 @@ class ToolFrames:
 
     def unfinished_calls(self) -> list[Event]:
         """Return the calls whose arguments came in chunks but never whole."""
-        return [self._call_from_chunks(block) for block in self._blocks.open()]
+        return [self._call_from_chunks(block) for block in self._blocks.list_open()]
 
     def _unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
         """Return the unfinished call with this id or tool; without either, all of them."""
@@ -88,7 +88,7 @@ class ToolFrames:
     def _call(self, frame: Obj) -> list[Event]:
         """Read a whole call; chunks that came before hold the text of its arguments."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        args, raw = arguments_of(frame.get("arguments"))
+        args, raw = arguments_of(frame.get("arguments")), text_of_arguments(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
             return [*self._unfinished_call(name, wire_id), *self._unknown(frame)]
         block = self._arguments.take(name, wire_id)

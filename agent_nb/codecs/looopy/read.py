@@ -36,7 +36,7 @@ class LooopyReader:
 
     def __init__(self, _losses: Losses) -> None:
         self._tasks: dict[tuple[str, str], Task] = {}  # by run and key
-        self._runs: dict[str, int] = {}  # how often each run has begun
+        self._run_counts: dict[str, int] = {}  # how often each run has begun
         self._ended: OrderedDict[str, None] = OrderedDict()  # the ended runs, the newest last
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
         self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, its parent's key
@@ -46,9 +46,13 @@ class LooopyReader:
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one frame or object."""
-        obj = _unframed(item)
+        obj = _unframe(item)
         out: list[Event] = []
-        run, key = self._find_task(obj)
+        task_id, agents = text_of(obj, "taskId"), _agents(obj)
+        self._note_subtask(task_id, text_of(obj, "parentTaskId"), agents)
+        run, key = self._find_task(task_id, agents)
+        if not key:
+            self._root = run
         task = self._tasks.get((run, key))
         if task is None:
             if not key:
@@ -77,56 +81,58 @@ class LooopyReader:
         asking = {run for (run, _), task in tasks if task.asks}
         return [event for (run, _), task in tasks for event in task.close(inner_asks=run in asking)]
 
-    def _find_task(self, obj: Obj) -> tuple[str, str]:
-        """Return the run and the key of the task that an object belongs to."""
-        task, parent, agents = text_of(obj, "taskId"), text_of(obj, "parentTaskId"), _agents(obj)
-        if parent != task and (parent in self._subtasks or parent in self._runs):
-            self._add_subtask(task, *self._find_known(parent))
-        # agents in the path, but no known parent: the task is a subtask of the newest outermost
-        # task, or the outermost task itself writes the events of its agents (`run == task`)
-        outer_key = "/".join(agents[:-1])
-        if agents and task not in self._subtasks:
-            run = task if (task, "") in self._tasks or not self._root else self._root
-            if run == task or not task:
-                return run, "/".join(agents)
-            self._add_subtask(task, run, outer_key)
+    def _note_subtask(self, task: str, parent: str, agents: list[str]) -> None:
+        """Note that a task is a subtask, if its parent or the agents in its path show that."""
+        if parent != task and parent in self._subtasks:
+            self._add_subtask(task, self._subtasks[parent][0], parent)
+        elif parent != task and parent in self._run_counts:
+            self._add_subtask(task, parent, "")
+        # agents in the path of a task without a known parent: the newest outermost task runs it
+        if agents and self._root:
+            self._add_subtask(task, self._root, "/".join(agents[:-1]))
+
+    def _find_task(self, task: str, agents: list[str]) -> tuple[str, str]:
+        """Return the run and the key of the task with that id, or of the agents in its path."""
         if task in self._subtasks:
             return self._subtasks[task][0], task
-        self._root = task
-        return task, ""
+        if agents and not task and ("", "") not in self._tasks:
+            return self._root, "/".join(agents)
+        return task, "/".join(agents)  # an outermost task also writes the events of its agents
 
-    def _find_known(self, task: str) -> tuple[str, str]:
-        """Return the run and the key of a task that has been seen."""
-        return (self._subtasks[task][0], task) if task in self._subtasks else (task, "")
-
-    def _add_subtask(self, task: str, run: str, parent: str) -> None:
-        """Note that `task` runs inside the task with key `parent` of `run`, unless it is known."""
+    def _add_subtask(self, task: str, run: str, parent_key: str) -> None:
+        """Note that `task` runs inside the task `parent_key` of `run`, unless it is known."""
         if task and task != run and task not in self._subtasks and (task, "") not in self._tasks:
-            self._subtasks[task] = (run, parent)
+            self._subtasks[task] = (run, parent_key)
 
     def _begin_task(self, run: str, key: str, obj: Obj) -> Task:
         """Return the reader of a new task; a sub-agent's reader knows the call that runs it."""
-        run_id = self._run_id(run, obj)
+        our_run = self._name_run(run, obj)
         if not key:
-            return Task(run_id)
+            return Task(our_run)
         agents = _agents(obj)
-        outer = self._subtasks[key][1] if key in self._subtasks else "/".join(agents[:-1])
-        parent = self._tasks.get((run, outer)) or self._tasks.get((run, ""))
+        parent_key = self._subtasks[key][1] if key in self._subtasks else "/".join(agents[:-1])
+        parent = self._tasks.get((run, parent_key)) or self._tasks.get((run, ""))
         name = agents[-1].removeprefix("agent:") if agents else self._agent_names.get(key, "")
         name = name or text_of(as_dict(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
-        call = parent.caller(name, _tool(obj), used) if parent else ""
+        call = parent.caller(name, _calling_tool(obj), used) if parent else ""
         span = self._spans.setdefault(run, UniqueSpans()).take(call or key)
-        return Task(run_id, span, parent=parent.span if parent else "", name=name or key, call=call)
+        return Task(
+            our_run, span, parent=parent.span if parent else "", name=name or key, call=call
+        )
 
-    def _run_id(self, task: str, obj: Obj) -> str:
-        """Return the id of a task's current run; after its end a task may begin another run."""
-        if task not in self._run_ids:
-            self._ended.pop(task, None)
-            count = self._runs[task] = self._runs.get(task, 0) + 1
-            base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
-            self._run_ids[task] = base if count == 1 or not task else f"{base}#{count}"
-        return self._run_ids[task]
+    def _name_run(self, run: str, obj: Obj) -> str:
+        """Return our id of a run; after its end a task may begin another run, with another id."""
+        if run in self._run_ids:
+            return self._run_ids[run]
+        self._ended.pop(run, None)
+        count = self._run_counts[run] = self._run_counts.get(run, 0) + 1
+        if not run:
+            our_run = run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
+        else:
+            our_run = run if count == 1 else f"{run}#{count}"
+        self._run_ids[run] = our_run
+        return our_run
 
     def _remove(self, run: str, key: str) -> Task:
         """Forget a task, and its run unless the task is part of another; return it."""
@@ -140,29 +146,26 @@ class LooopyReader:
 
     def _forget(self, run: str) -> None:
         """Forget an ended run and its subtasks."""
-        del self._runs[run]
+        del self._run_counts[run]
         for subtask in [t for t, (outer, _) in self._subtasks.items() if outer == run]:
             del self._subtasks[subtask]
             self._agent_names.pop(subtask, None)
 
     def _close_subtasks(self, run: str, call: str = "") -> list[Event]:
         """Close the subtasks of a run that ends, or of a `call` of it that ends."""
-        inner = [
+        keys = [
             key
-            for key, task in self._tasks.items()
-            if key[0] == run and key[1] and (not call or task.call == call)
+            for (outer, key), task in self._tasks.items()
+            if outer == run and key and (not call or task.call == call)
         ]
-        return [event for key in inner for event in self._remove(*key).close(caller_ended=True)]
+        return [event for key in keys for event in self._remove(run, key).close(caller_ended=True)]
 
     def _close_other_tasks(self, run: str) -> list[Event]:
         """Close other outermost tasks with a final status: a new task shows that they are over."""
         out: list[Event] = []
-        for key in [
-            k
-            for k, task in self._tasks.items()
-            if k[0] != run and not k[1] and task.has_final_status
-        ]:
-            out += [*self._close_subtasks(key[0]), *self._remove(*key).close()]
+        for (other, key), task in list(self._tasks.items()):
+            if other != run and not key and task.has_final_status:
+                out += [*self._close_subtasks(other), *self._remove(other, "").close()]
         return out
 
 
@@ -175,15 +178,15 @@ def _agents(obj: Obj) -> list[str]:
     return [part for part in _path(obj) if not part.startswith("tool:")]
 
 
-def _tool(obj: Obj) -> str:
+def _calling_tool(obj: Obj) -> str:
     """Return the tool that runs the innermost agent of a path (the part before it), or ""."""
     path = _path(obj)
-    inner = max((n for n, part in enumerate(path) if not part.startswith("tool:")), default=0)
-    outer = path[inner - 1] if inner else ""
-    return outer.removeprefix("tool:") if outer.startswith("tool:") else ""
+    innermost = max((n for n, part in enumerate(path) if not part.startswith("tool:")), default=0)
+    before = path[innermost - 1] if innermost else ""
+    return before.removeprefix("tool:") if before.startswith("tool:") else ""
 
 
-def _unframed(item: Item) -> Obj:
+def _unframe(item: Item) -> Obj:
     """Return the object with its kind, and with notes of its frame (see `lines`)."""
     obj, kind = item.obj, item.obj.get("kind")
     notes: Obj = {} if item.id is None else {"#id": item.id}

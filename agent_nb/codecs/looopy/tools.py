@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, fraction_of, text_of
+from ..foreign_values import arguments_of, fraction_of, text_of, text_of_arguments
 from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
@@ -74,7 +74,7 @@ class ToolEvents:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
-        args, raw = arguments_of(obj.get("arguments"))
+        args, raw = arguments_of(obj.get("arguments")), text_of_arguments(obj.get("arguments"))
         call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
         return [self._run.line(Call, obj, raw_args=raw, **fields)]
@@ -82,7 +82,7 @@ class ToolEvents:
     def _about_call(self, cls: type[Event], obj: Obj, match: Match, **fields: Any) -> list[Event]:
         """Return the event of an object about a call, after the call itself if that is new."""
         location = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
-        args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
+        args = arguments_of(obj.get("arguments", obj.get("toolArguments")))
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         implicit = self._run.implicit_call(match, wire_id, **location, name=name, args=args)
         return [*implicit, self._run.line(cls, obj, call_id=match.call_id, **fields)]

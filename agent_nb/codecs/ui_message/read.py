@@ -31,7 +31,7 @@ from ...events import (
 )
 from ...wire import as_dict
 from ..block_protocol import BlockReader
-from ..foreign_values import arguments_of, text_of
+from ..foreign_values import text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
@@ -155,10 +155,9 @@ class UiMessageReader(BlockReader):
         args, block = obj.get("input"), self._blocks.take(TOOL.key(obj))
         if block is not None:
             return self.complete(block, {}, **fields)
-        raw = args if failed and isinstance(args, str) else ""
-        raw = arguments_of(args)[1] if isinstance(args, dict) else raw
-        incomplete = failed and not isinstance(args, dict)
-        return self._run.make(Call, incomplete=incomplete, raw_args=raw, **fields)
+        is_object = isinstance(args, dict)
+        raw = text_of_arguments(args) if failed or is_object else ""
+        return self._run.make(Call, incomplete=failed and not is_object, raw_args=raw, **fields)
 
     # Outputs.
 
