@@ -6,7 +6,7 @@ its format distinguishes no more than two statuses of a result.
 
 from __future__ import annotations
 
-from ..events import Approval, Error, Event, Metric, Result
+from ..events import Approval, Error, Metric, Result
 from .losses import Losses
 
 TWO_STATUSES = "only ok and error are distinguished"
@@ -36,33 +36,25 @@ def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> No
     `all_tokens`: the format also holds tokens of thoughts, and tokens written to a cache.
     """
     step = event.step
-    uncounted = not all_tokens and (step.reasoning or step.cache_written)
-    if uncounted or step.duration or step.ttft is not None or step.cost is not None:
-        counted = " of input, output and those read from a cache" if not all_tokens else ""
-        losses.add("metric.step", f"only tokens{counted} are counted here")
+    has_more = bool(step.duration) or step.ttft is not None or step.cost is not None
+    if all_tokens and has_more:
+        losses.add("metric.step", "only tokens are counted here")
+    elif not all_tokens and (has_more or step.reasoning or step.cache_written):
+        reason = "only tokens of input, output and those read from a cache are counted here"
+        losses.add("metric.step", reason)
 
 
-def is_question(losses: Losses, event: Approval, word: str) -> bool:
-    """Return whether an approval event is the question; count an answer as lost.
+def count_answer(losses: Losses, answer: Approval, unit: str) -> None:
+    """Count the answer to an approval as lost, for a format that holds only the question.
 
-    `word`: the format's name for its units (an event, a frame), for the reason of the loss.
+    `unit`: the format's name for its units (an event, a frame), for the reason of the loss.
     """
-    if event.stage == "requested":
-        return True
-    if not event.decision:  # an answer with a decision was counted by the encoder
-        losses.add("approval.decision", f"only the question has {word}")
-    return False
-
-
-def is_nested(losses: Losses, event: Event, why: str) -> bool:
-    """Return whether an event belongs to a sub-agent; if so, count it as lost for reason `why`."""
-    if event.span:
-        losses.add(f"nested {event.type}", why)
-    return bool(event.span)
+    if not answer.decision:  # an answer with a decision was counted by the encoder
+        losses.add("approval.decision", f"only the question has {unit}")
 
 
 class LastError:
-    """Keeps the newest error of a run for formats in which an error ends the run.
+    """The newest error of a run, for formats in which an error ends the run.
 
     An error that did not end the run counts as lost.
     """
@@ -77,7 +69,7 @@ class LastError:
         self._error = error
 
     def take(self) -> Error | None:
-        """Return the error that ended the run."""
+        """Return the error that ended the run, and forget it."""
         error, self._error = self._error, None
         return error
 

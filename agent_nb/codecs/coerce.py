@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,13 +25,117 @@ from ..wire import plain_value
 
 # what a decoder takes: bytes to `feed`, an object to `read`, or an event that passes unchanged
 Piece = bytes | Mapping[str, Any] | Event
+_READABLE = (
+    "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
+)
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
 _DATA = re.compile(rb"data\s*:\s*(.*)", re.DOTALL)
-# how the hints in ADAPTERS go on after "Objects of PACKAGE"
+# The fields of an SSE client's events, beside `data`: the event's name, its id, and one more, by
+# which such an object is recognized.
+_SSE_FIELDS = (
+    ("event", "id", "retry"),  # httpx-sse, sseclient, aiosseclient, sse-starlette
+    ("type", "last_event_id", "origin"),  # requests-sse, aiohttp-sse-client
+)
+
+
+class ItemCoercer:
+    """Coerces the items of one stream."""
+
+    def __init__(self) -> None:
+        self._form: Literal["lines", "chunks"] | None = None  # what texts are; None: unclear yet
+        self._undecided: bytes | None = (
+            None  # the text that is a line or a chunk, as the next shows
+        )
+        self._at_line_start = True  # the next text begins a line
+
+    def feed(self, item: Any) -> list[Piece]:
+        """Return the pieces of one item. Raises UsageError if its type is unknown."""
+        piece = piece_of(item)
+        return self._feed_text(piece) if isinstance(piece, bytes) else [piece]
+
+    def close(self) -> list[Piece]:
+        """Return the text that is still held."""
+        data, self._undecided = self._undecided, None
+        return [data] if data else []
+
+    def _feed_text(self, data: bytes) -> list[Piece]:
+        """Return a text with its line end; hold the first that may be an SSE line without one."""
+        if self._undecided is not None:
+            first, self._undecided = self._undecided, None
+            # after a whole line comes another field, or the empty text of a blank line
+            are_lines = _is_whole_line(first) and (not data or _FIELD.match(data))
+            self._form = "lines" if are_lines else "chunks"
+            return [self._complete_line(first), self._complete_line(data)]
+        is_one_line = b"\n" not in data and b"\r" not in data
+        if self._form is None and self._at_line_start and is_one_line and _FIELD.match(data):
+            self._undecided = data
+            return []
+        if not data and self._form != "lines":
+            return []
+        # an empty text counts if texts are lines: it is the blank line that ends a frame
+        return [self._complete_line(data)]
+
+    def _complete_line(self, data: bytes) -> bytes:
+        """Return a text with its line end: of an SSE line, or of a whole JSON object."""
+        if self._form == "lines" and data[-1:] != b"\n":
+            data += b"\n"
+        elif self._at_line_start and _is_object(data):
+            data = b" ".join(data.strip().split(b"\n")) + b"\n"
+        if data:
+            self._at_line_start = data[-1:] == b"\n"
+        return data
+
+
+def _is_object(data: bytes) -> bool:
+    """Return whether a text is one JSON object that is not yet one line."""
+    body = data.strip()
+    lacks_line_end = data[-1:] == b"}" or b"\n" in body  # or has too many
+    return lacks_line_end and body[:1] == b"{" and body[-1:] == b"}" and _is_json(body)
+
+
+def _is_whole_line(line: bytes) -> bool:
+    """Return whether a text is a whole SSE line, not the beginning of one."""
+    data = _DATA.fullmatch(line)
+    return data is None or _is_json(data[1]) or data[1].strip() == b"[DONE]"
+
+
+def _is_json(data: bytes) -> bool:
+    """Return whether a text is one JSON value."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def piece_of(item: Any) -> Piece:
+    """Return an item as bytes, mapping or event. Raises UsageError if its type is unknown."""
+    if isinstance(item, Event):
+        fields = {name: getattr(item, name) for name in item.__struct_fields__}
+        # texts and numbers of built-in types, such as float for a numpy float
+        return msgspec.structs.replace(item, **plain_value(fields))
+    if isinstance(item, Mapping):
+        return item
+    if isinstance(item, str):
+        return item.encode("utf-8", "replace")
+    if isinstance(item, bytes | bytearray | memoryview):
+        return bytes(item)
+    if isinstance(getattr(item, "data", None), str):
+        for name, number, other in _SSE_FIELDS:
+            if hasattr(item, name) and hasattr(item, number) and hasattr(item, other):
+                return _draw_frame(item.data, getattr(item, name), getattr(item, number))
+    obj = _to_object(item)
+    if not isinstance(obj, Mapping):
+        hint = f"{suggest_adapter(type(item))} Known: {_READABLE}.".lstrip()
+        raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
+    return obj
+
+
+# how the hints in _ADAPTERS go on after "Objects of PACKAGE"
 _AG_UI_HINT = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
 _MODEL_HINT = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
-#: package that defines an object -> the rest of the hint, with what to watch instead
-ADAPTERS = {
+# package that defines an object -> the rest of the hint, with what to watch instead
+_ADAPTERS = {
     "pydantic_ai": _AG_UI_HINT.format(
         how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
     ),
@@ -47,147 +151,32 @@ ADAPTERS = {
     "openai": _MODEL_HINT.format(name="openai/…"),
     "anthropic": _MODEL_HINT.format(name="anthropic/…"),
 }
-DICT_HINT = (
+_DICT_HINT = (
     "A dict is read if it is an event of one of these formats, such as"
     ' {"type": "respond", "content": "…"} (canonical)'
     ' or {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "…"} (ag-ui).'
 )
-#: The fields of an SSE client's events, beside `data`: the event's name, its id, and one more, by
-#: which such an object is recognized.
-SSE_FIELDS = (
-    ("event", "id", "retry"),  # httpx-sse, sseclient, aiosseclient, sse-starlette
-    ("type", "last_event_id", "origin"),  # requests-sse, aiohttp-sse-client
-)
-READABLE = (
-    "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
-)
-
-
-class ItemCoercer:
-    """Coerces the items of one stream."""
-
-    def __init__(self) -> None:
-        self._held: bytes | None = None
-        self._lacks_line_ends: bool | None = None  # texts are SSE lines, not chunks; None: unclear
-        self._at_line_start = True  # the next text begins a line
-
-    def feed(self, item: Any) -> list[Piece]:
-        """Return the pieces of one item. Raises UsageError if its type is unknown."""
-        piece = piece_of(item)
-        return self._feed_text(piece) if isinstance(piece, bytes) else [piece]
-
-    def close(self) -> list[Piece]:
-        """Return the text that is still held."""
-        data, self._held = self._held, None
-        return [data] if data else []
-
-    def _feed_text(self, data: bytes) -> list[Piece]:
-        """Return a text with its line end; hold the first that may be an SSE line without one."""
-        if self._held is not None:
-            return self._decide(data)
-        if (
-            self._lacks_line_ends is None
-            and self._at_line_start
-            and b"\n" not in data
-            and b"\r" not in data
-            and _FIELD.match(data)
-        ):
-            self._held = data
-            return []
-        # an empty text counts if texts are lines: it is the blank line that ends a frame
-        return [self._complete_line(data)] if data or self._lacks_line_ends else []
-
-    def _decide(self, data: bytes) -> list[Piece]:
-        """Decide between lines and chunks by the held text and the next one; return both texts."""
-        first, self._held = self._held or b"", None
-        # after a whole line comes another field, or the empty text of a blank line; a second text
-        # that begins with a line break is a chunk, which ends the line of the first text
-        self._lacks_line_ends = (
-            _is_whole_line(first)
-            and (not data.strip(b"\r\n") or bool(_FIELD.match(data)))
-            and data[:1] not in (b"\n", b"\r")
-        )
-        return [self._complete_line(first), self._complete_line(data)]
-
-    def _complete_line(self, data: bytes) -> bytes:
-        """Return a text with its line end: of an SSE line, or of a whole JSON object."""
-        if self._lacks_line_ends and data[-1:] != b"\n":
-            data += b"\n"
-        elif self._at_line_start and _is_object(data):
-            data = b" ".join(data.strip().split(b"\n")) + b"\n"
-        self._at_line_start = data[-1:] == b"\n" if data else self._at_line_start
-        return data
-
-
-def _is_object(data: bytes) -> bool:
-    """Return whether a text is one JSON object that is not yet one line."""
-    body = data.strip()
-    needs_joining = data[-1:] == b"}" or b"\n" in body  # no line end yet, or several lines
-    return needs_joining and body[:1] == b"{" and body[-1:] == b"}" and is_json(body)
-
-
-def _is_whole_line(line: bytes) -> bool:
-    """Return whether a text is a whole SSE line, not the beginning of one."""
-    data = _DATA.fullmatch(line)
-    return data is None or is_json(data[1]) or data[1].strip() == b"[DONE]"
-
-
-def is_json(data: bytes) -> bool:
-    """Return whether a text is one JSON value."""
-    try:
-        msgspec.json.decode(data, type=msgspec.Raw)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def piece_of(item: Any) -> Piece:
-    """Return an item as bytes, mapping or event. Raises UsageError if its type is unknown."""
-    if isinstance(item, Event):
-        return _plain_event(item)
-    if isinstance(item, Mapping):
-        return item
-    if isinstance(item, str):
-        return item.encode("utf-8", "replace")
-    if isinstance(item, bytes | bytearray | memoryview):
-        return bytes(item)
-    if isinstance(getattr(item, "data", None), str):
-        for fields in SSE_FIELDS:
-            if all(hasattr(item, field) for field in fields):
-                event, number, _ = (getattr(item, field) for field in fields)
-                return _draw_frame(item.data, event, number)
-    obj = _to_object(item)
-    if not isinstance(obj, Mapping):
-        hint = f"{suggest_adapter(type(item))} Known: {READABLE}.".lstrip()
-        raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
-    return obj
-
-
-def _plain_event(event: Event) -> Event:
-    """Return an event with texts and numbers of built-in types, such as float for a numpy float."""
-    fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    return msgspec.structs.replace(event, **plain_value(fields))
 
 
 def suggest_adapter(kind: type | None) -> str:
     """Return a hint on what to watch instead of items of type `kind` ("" for none)."""
     package = getattr(kind, "__module__", "").partition(".")[0]
-    if package in ADAPTERS:
-        return f"Objects of {package} {ADAPTERS[package]}."
+    if package in _ADAPTERS:
+        return f"Objects of {package} {_ADAPTERS[package]}."
     if kind is not None and issubclass(kind, Mapping):
-        return DICT_HINT
+        return _DICT_HINT
     if package in sys.stdlib_module_names or not package:
         return ""
     return f"If there is an AG-UI adapter for {package} (docs.ag-ui.com lists them), watch the events that it gives; they are read as they are."
 
 
-def _draw_frame(text: str, event: Any, number: Any) -> bytes:
+def _draw_frame(text: str, name: Any, number: Any) -> bytes:
     """Return an SSE event as a frame; a name or an id that no frame can hold is left out."""
     frame = ""
     if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number):
         frame += f"id: {number}\n"
-    if isinstance(event, str) and event not in ("", "message") and not re.search(r"[\r\n]", event):
-        frame += f"event: {event}\n"
+    if isinstance(name, str) and name not in ("", "message") and not re.search(r"[\r\n]", name):
+        frame += f"event: {name}\n"
     frame += "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"{frame}\n".encode("utf-8", "replace")
 
@@ -221,5 +210,5 @@ def _with_defaults(whole: Any, partial: Any) -> Any:
             if k in partial or v is not None
         }
     if isinstance(whole, list) and isinstance(partial, list) and len(whole) == len(partial):
-        return [_with_defaults(v, g) for v, g in zip(whole, partial, strict=True)]
+        return [_with_defaults(w, p) for w, p in zip(whole, partial, strict=True)]
     return partial

@@ -68,49 +68,14 @@ def to_export(frame: Obj) -> Obj:
     note = frame.get("#export")
     if not isinstance(note, dict):
         return {key: body}
-    envelope_note = note.get("envelope")
-    envelope: Obj = as_dict(envelope_note)
-    if envelope_note is True:  # the object had the same envelope as the frame
+    envelope: Obj = as_dict(note.get("envelope"))
+    if note.get("envelope") is True:  # the object had the same envelope as the frame
         envelope = {k: frame[k] for k in ENVELOPE if k in frame}
     if "body" in note:  # the original body was not an object, so it was noted whole
         body = note["body"]
     elif isinstance(body, dict):
         body = restore_object(body, note)
     return {**envelope, key: body}
-
-
-def _draw_export(frame: Obj) -> tuple[str, Any]:
-    """Return the key of a frame in the single-key form ("" for none) and the value of that key."""
-    kind = frame.get("type")
-    fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
-    # in `got_expand` `node_id` is content (the node that expands), elsewhere part of the envelope
-    fields = {
-        k: v
-        for k, v in fields.items()
-        if k not in ENVELOPE or (k == "node_id" and kind == "got_expand")
-    }
-    if not isinstance(kind, str):
-        return "", None
-    if kind in _WRAPPED:
-        key, field = _WRAPPED[kind]
-        return key, fields.get(field)
-    if kind in _MESSAGE_KINDS:
-        return "Messages", _draw_message(fields, _MESSAGE_KINDS[kind])
-    if kind not in KEYS:
-        return "", None
-    key, names = KEYS[kind]
-    body = {names.get(k, k): v for k, v in fields.items()}
-    ids: Obj = {"call_id": None} if kind in _WITH_CALL_ID and "call_id" not in body else {}
-    space: Obj = {"namespace": None} if kind in _WITH_NAMESPACE and "namespace" not in body else {}
-    return key, {**ids, **body, **space}
-
-
-def _draw_message(fields: Obj, kind: str) -> Obj:
-    chunk = {"content": fields.get("content", ""), "kind": kind}
-    return {
-        "chunk": chunk,
-        "metadata": {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")},
-    }
 
 
 def is_export(obj: Obj) -> bool:
@@ -125,44 +90,70 @@ def is_export(obj: Obj) -> bool:
 def from_export(obj: Obj) -> Obj:
     """Return the frame of an object of the single-key form (see `is_export`)."""
     envelope = {k: v for k, v in obj.items() if k in ENVELOPE}
-    ((key, body),) = ((k, v) for k, v in obj.items() if k not in ENVELOPE)
-    frame = _frame(key, body)
-    drawn = _draw_export({**envelope, **frame})[
-        1
-    ]  # the body that we would write; the note holds the difference
-    note = {}
+    key, body = next((k, v) for k, v in obj.items() if k not in ENVELOPE)
+    frame = _read_frame(key, body)
+    _, drawn = _draw_export({**envelope, **frame})
+    note: Obj = {}  # how the object differs from the one that we would write
     if not is_same_json(body, drawn):
-        note = (
-            note_difference(body, drawn)
-            if isinstance(body, dict) and isinstance(drawn, dict)
-            else {"body": body}
-        )
+        are_objects = isinstance(body, dict) and isinstance(drawn, dict)
+        note = note_difference(body, drawn) if are_objects else {"body": body}
     if envelope:
-        note["envelope"] = True if not envelope.keys() & frame.keys() else envelope
+        note["envelope"] = envelope if envelope.keys() & frame.keys() else True
     return {**envelope, **frame, **({"#export": note} if note else {})}
 
 
-def _frame(key: str, body: Any) -> Obj:
+def _draw_export(frame: Obj) -> tuple[str, Any]:
+    """Return the key of a frame in the single-key form ("" for none) and the value of that key."""
+    kind = frame.get("type")
+    if not isinstance(kind, str):
+        return "", None
+    # in `got_expand` `node_id` is content (the node that expands), elsewhere part of the envelope
+    kept = "node_id" if kind == "got_expand" else ""
+    fields: Obj = {
+        k: v
+        for k, v in frame.items()
+        if k == kept or (k != "type" and k not in ENVELOPE and not k.startswith("#"))
+    }
+    if kind in _WRAPPED:
+        key, field = _WRAPPED[kind]
+        return key, fields.get(field)
+    if kind in _MESSAGE_KINDS:
+        return "Messages", _draw_message(fields, _MESSAGE_KINDS[kind])
+    if kind not in KEYS:
+        return "", None
+    key, names = KEYS[kind]
+    body = {names.get(k, k): v for k, v in fields.items()}
+    if kind in _WITH_CALL_ID and "call_id" not in body:
+        body = {"call_id": None, **body}
+    if kind in _WITH_NAMESPACE:
+        body.setdefault("namespace", None)
+    return key, body
+
+
+def _draw_message(fields: Obj, kind: str) -> Obj:
+    chunk = {"content": fields.get("content", ""), "kind": kind}
+    metadata = {"loom_node": fields.get("id", ""), "namespace": fields.get("namespace")}
+    return {"chunk": chunk, "metadata": metadata}
+
+
+def _read_frame(key: str, body: Any) -> Obj:
     for kind, (name, field) in _WRAPPED.items():
         if key == name:
             return {"type": kind, field: body}
     fields: Obj = as_dict(body)
     if key == "Messages":
-        return _message_frame(fields)
+        return _read_message(fields)
     kind, names = _FROM_KEY[key]
     named = {names.get(k, k): v for k, v in fields.items() if k != "namespace" or v is not None}
     return {**named, "type": kind}  # a field `type` of the body stands in the note alone
 
 
-def _message_frame(fields: Obj) -> Obj:
+def _read_message(fields: Obj) -> Obj:
     if "chunk" not in fields and isinstance(fields.get("content"), str):
         return {"type": "message_chunk", **{k: v for k, v in fields.items() if k != "type"}}
     chunk, metadata = as_dict(fields.get("chunk")), as_dict(fields.get("metadata"))
     kind = "thought_chunk" if chunk.get("kind") == "Thinking" else "message_chunk"
-    space = {"namespace": metadata["namespace"]} if metadata.get("namespace") is not None else {}
-    return {
-        "type": kind,
-        "content": chunk.get("content", ""),
-        "id": metadata.get("loom_node", ""),
-        **space,
-    }
+    frame = {"type": kind, "content": chunk.get("content", ""), "id": metadata.get("loom_node", "")}
+    if metadata.get("namespace") is not None:
+        frame["namespace"] = metadata["namespace"]
+    return frame

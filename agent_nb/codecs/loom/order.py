@@ -50,22 +50,34 @@ class FrameOrder:
 
     def take(self, frame: Obj) -> list[Obj]:
         """Take a frame; return those that are due now."""
-        number, reply = frame.get("event_id"), "reply" in frame
+        number = frame.get("event_id")
         if type(number) is not int:
             out = [*self.flush(), frame]
-            self._replied = self._replied or reply
+            self._replied = self._replied or "reply" in frame
             return out
-        if number in (0, 1) and (self._replied or self._counts_anew(number, reply, frame)):
-            return [*self.flush(), *self._begin_count(number, reply, frame)]
-        if self._is_repeat(number, reply, frame):
+        key, content = (number, "reply" in frame), hash(dumps(frame))
+        known = self._seen.get(key)
+        has_changed = known is not None and known != content
+        repeats_old_id = has_changed and self._next is not None and number + 1 < self._next
+        if number in (0, 1) and (self._replied or repeats_old_id):
+            out = [*self.flush(), frame]
+            self._seen = OrderedDict({key: content})
+            self._expect_after(number, frame)
+            return out
+        if known is not None:
+            self._count_repeat(frame, has_changed=has_changed)
             return []
-        return self._place(number, reply, frame)
+        self._seen[key] = content
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        return self._place(number, frame)
 
     def tick(self, now: float) -> list[Obj]:
         """Return the frames that have waited long enough at `now` (s)."""
         if not self._held:
             return []
-        self._wait_began = now if self._wait_began is None else self._wait_began
+        if self._wait_began is None:
+            self._wait_began = now
         if self._saw_disorder and abs(now - self._wait_began) < PATIENCE:
             return []
         self._saw_disorder = False
@@ -77,70 +89,28 @@ class FrameOrder:
         if frames:
             last = max(self._held)
             missing = last + 1 - self._next - len(frames) if self._next is not None else 0
-            self._replied = "reply" in frames[-1]
-            self._next = last if self._replied else last + 1
+            self._expect_after(last, frames[-1])
             if missing > 0:
-                self._losses.add(
-                    "missing event_id",
-                    "the sender skipped ids, or frames were lost on the way",
-                    detail=True,
-                )
+                reason = "the sender skipped ids, or frames were lost on the way"
+                self._losses.add("missing event_id", reason, detail=True)
         self._held.clear()
         self._wait_began = None
         return frames
 
-    def _begin_count(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
-        self._seen.clear()
-        self._remember(number, reply, frame)
-        self._replied = reply
-        self._next = number if reply else number + 1
-        return [frame]
-
-    def _counts_anew(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether ids begin anew: id 0 or 1 comes again, with other content."""
-        known_hash = self._seen.get((number, reply))
-        return (
-            self._next is not None
-            and self._next > number + 1
-            and known_hash is not None
-            and known_hash != hash(dumps(frame))
-        )
-
-    def _is_repeat(self, number: int, reply: bool, frame: Obj) -> bool:
-        """Return whether this id came before: count that as a loss, else remember the frame."""
-        known_hash = self._seen.get((number, reply))
-        if known_hash is None:
-            self._remember(number, reply, frame)
-            return False
-        if known_hash == hash(dumps(frame)):
-            self._losses.add(
-                "repeated frame", "its event_id and content had come before", detail=True
-            )
+    def _count_repeat(self, frame: Obj, *, has_changed: bool) -> None:
+        """Count a frame whose id came before, with the same or with other content, as a loss."""
+        if has_changed:
+            reason = "its event_id had come before with other content"
+            self._losses.add("conflicting frame", reason, raw=dumps(frame))
         else:
-            self._losses.add(
-                "conflicting frame",
-                "its event_id had come before with other content",
-                raw=dumps(frame),
-            )
-        return True
+            reason = "its event_id and content had come before"
+            self._losses.add("repeated frame", reason, detail=True)
 
-    def _remember(self, number: int, reply: bool, frame: Obj) -> None:
-        self._seen[number, reply] = hash(dumps(frame))
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
-
-    def _place(self, number: int, reply: bool, frame: Obj) -> list[Obj]:
+    def _place(self, number: int, frame: Obj) -> list[Obj]:
         """Hold an early frame; return any other, and the held frames that follow it."""
-        # after a reply the next run begins with the id of the reply, or with the id after it
-        due = self._next is None and number in (0, 1)
-        due = due or (
-            self._next is not None
-            and (number == self._next or (self._replied and number == self._next + 1))
-        )
-        if due:
+        if self._is_due(number):
             self._saw_disorder = self._saw_disorder or bool(self._held)
-            self._next = number if reply else number + 1
-            self._replied = reply
+            self._expect_after(number, frame)
             return [frame, *self._follow_on()]
         if self._next is not None and number < self._next:
             self._losses.add("late frame", "frames with later ids had been passed on", detail=True)
@@ -149,13 +119,25 @@ class FrameOrder:
         self._held[number] = frame
         return self.flush() if len(self._held) > WINDOW else []
 
+    def _is_due(self, number: int) -> bool:
+        """Return whether no frame is missing before this one."""
+        if self._next is None:
+            return number in (0, 1)
+        # after a reply the next run begins with the id of the reply, or with the id after it
+        return number == self._next or (self._replied and number == self._next + 1)
+
+    def _expect_after(self, number: int, frame: Obj) -> None:
+        """Set the id that is due after a frame; a reply does not use up its id."""
+        self._replied = "reply" in frame
+        self._next = number if self._replied else number + 1
+
     def _follow_on(self) -> list[Obj]:
         """Return the held frames that are due now."""
         out = []
-        while self._next in self._held:
+        while self._next is not None and self._next in self._held:
             frame = self._held.pop(self._next)
             out.append(frame)
-            self._replied = "reply" in frame
-            self._next += not self._replied  # a reply does not use up its id
-        self._wait_began = self._wait_began if self._held else None
+            self._expect_after(self._next, frame)
+        if not self._held:
+            self._wait_began = None
         return out

@@ -16,7 +16,7 @@ Rules
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...events import (
     Answer,
@@ -39,7 +39,7 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import check_result, check_step, is_nested, is_question
+from ..checks import check_result, check_step, count_answer
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
@@ -66,16 +66,16 @@ class RunWriter:
         self._session = session
         self._counts = counts
         self._live = LiveBlocks()
-        self._start: RunStart | None = None  # held, because its frame includes the user message
+        self._held_start: RunStart | None = None  # until the user message, which its frame includes
         self._node = ""  # the think or act node that is open
         self._in_request = False  # the open node is a model request of ours
-        # a request that has ended waits for its usage: its error, "" if it succeeded; None: no wait
-        self._error: str | None = None
+        # result of the open node, whose exit waits for the usage of its request; None: it runs on
+        self._held_result: Any = None
         self._node_id = ""
         self._node_count = 0
         # (span, id) of an open call -> its tool; of an open call that was streamed -> its wire id
-        self._names: dict[tuple[str, str], str] = {}
-        self._block_ids: dict[tuple[str, str], str] = {}
+        self._tools: dict[tuple[str, str], str] = {}
+        self._wire_ids: dict[tuple[str, str], str] = {}
         self._answer = Answer()
         self._imported = ImportedFrames(self._live, self._answer)
 
@@ -86,6 +86,9 @@ class RunWriter:
         if note is not None:
             return self._imported.write(event, note)
         out = self.release(type(event))
+        if event.span and isinstance(event, RunStart | User | End):
+            self._losses.add(f"nested {event.type}", NO_KIND)
+            return out
         handler = self.HANDLERS.get(type(event))
         return [*out, *handler(self, event)] if handler else out
 
@@ -95,11 +98,11 @@ class RunWriter:
         The start of the run waits for its user message, the end of a model request for its usage.
         """
         out: list[Obj] = []
-        if self._start is not None and coming not in (User, RunStart):
-            out = [self._frame({**draw_frame(self._start), **self._run_id()})]
-            self._start = None
-        if self._error is not None and coming is not Metric:
-            out += self._leave(self._error)
+        if self._held_start is not None and coming not in (User, RunStart):
+            out = [self._frame({**draw_frame(self._held_start), **self._run_id()})]
+            self._held_start = None
+        if self._held_result is not None and coming is not Metric:
+            out += self._leave()
         return out
 
     # Runs of our own.
@@ -132,13 +135,11 @@ class RunWriter:
         self._node_count += 1
         return self._frame({"type": "node_enter", "id": name})
 
-    def _leave(self, error: str = "") -> list[Obj]:
-        """Leave the open node, if any; `error`: why it failed."""
-        name, self._node, self._in_request, self._error = self._node, "", False, None
-        if not name:
-            return []
-        result = {"Err": error} if error else "Ok"
-        return [self._frame({"type": "node_exit", "id": name, "result": result})]
+    def _leave(self) -> list[Obj]:
+        """Leave the open node, if any, with the result that is held for it."""
+        name, result = self._node, self._held_result or "Ok"
+        self._node, self._in_request, self._held_result = "", False, None
+        return [self._frame({"type": "node_exit", "id": name, "result": result})] if name else []
 
     def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
         """Enter node `name` for an event; return the frames for that, and the event's node id.
@@ -148,19 +149,14 @@ class RunWriter:
         return ([], event.span) if event.span else (self._enter(name), None)
 
     def _start_run(self, event: RunStart) -> list[Obj]:
-        if is_nested(self._losses, event, NO_KIND):
-            return []
-        self._start = event
+        self._held_start = event
         return []
 
     def _user(self, event: User) -> list[Obj]:
-        if is_nested(self._losses, event, NO_KIND):
-            return []
-        start, self._start = self._start, None
-        drawn = draw_frame(start) if start is not None else {"type": "run_start"}
-        return [
-            self._frame({"type": "run_start", **self._run_id(), "message": event.content, **drawn})
-        ]
+        start, self._held_start = self._held_start, None
+        fields = draw_frame(start) if start is not None else {}
+        message = {"message": event.content}
+        return [self._frame({"type": "run_start", **self._run_id(), **message, **fields})]
 
     def _on_node(self, event: Node) -> list[Obj]:
         if event.name == "llm":
@@ -175,7 +171,8 @@ class RunWriter:
             self._in_request = True
             return out
         if self._in_request:
-            self._error = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
+            error = "" if event.result == "ok" else event.result.removeprefix("error: ")
+            self._held_result = {"Err": error} if error else "Ok"
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
@@ -194,24 +191,22 @@ class RunWriter:
         if self._live.take(event) or read_repetition(event) == "instead":
             return []
         entering, node_id = self._enter_for(event, "think")
-        return [
-            *entering,
-            *(
-                self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
-                for text, _ in split_block(event)
-            ),
+        frames = [
+            self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
+            for text, _ in split_block(event)
         ]
+        return [*entering, *frames]
 
     def _call(self, event: Call) -> list[Obj]:
         """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
-        self._names[key] = event.name
+        self._tools[key] = event.name
         entering, node_id = self._enter_for(event, "think")
         streamed = self._live.take(event)
         if streamed:
-            self._block_ids[key] = _wire_id(event)
+            self._wire_ids[key] = _wire_id(event)
         chunks = split_block(event) if event.chunks and not streamed else []
-        ids = {"call_id": self._block_ids.get(key, event.call_id), "name": event.name}
+        ids = {"call_id": self._wire_ids.get(key, event.call_id), "name": event.name}
         frames = [
             self._frame({"type": "tool_call_chunk", **ids, "arguments_delta": text}, node_id)
             for text, _ in chunks
@@ -220,17 +215,18 @@ class RunWriter:
 
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, start, output or result of a tool."""
-        frame = draw_frame(event)
-        key = (event.span, frame["call_id"])
-        frame["call_id"] = self._block_ids.get(key, frame["call_id"])
-        frame.setdefault("name", self._names.get(key, ""))
-        if isinstance(event, Approval) and not is_question(self._losses, event, "a frame"):
+        if isinstance(event, Approval) and event.stage != "requested":
+            count_answer(self._losses, event, "a frame")
             return []
         if isinstance(event, Progress) and not event.text:
             return []
+        frame = draw_frame(event)
+        key = (event.span, frame["call_id"])
+        frame["call_id"] = self._wire_ids.get(key, frame["call_id"])
+        frame.setdefault("name", self._tools.get(key, ""))
         if isinstance(event, Result):
-            self._names.pop(key, None)
-            self._block_ids.pop(key, None)
+            self._tools.pop(key, None)
+            self._wire_ids.pop(key, None)
             check_result(self._losses, event)
         entering, node_id = self._enter_for(event, "act")
         return [*entering, self._frame(frame, node_id)]
@@ -240,34 +236,26 @@ class RunWriter:
 
     def _metric(self, event: Metric) -> list[Obj]:
         check_step(self._losses, event)
-        return [
-            *self._as_drawn(event),
-            *(self._leave(self._error) if self._error is not None else []),
-        ]
+        out = self._as_drawn(event)
+        if self._held_result is not None:
+            out += self._leave()
+        return out
 
     def _state(self, event: State) -> list[Obj]:
         """Write values, updates or a checkpoint."""
-        if event.kind not in _STATES or (
-            event.kind == "checkpoint" and not isinstance(event.payload, dict)
-        ):
+        is_valid = event.kind != "checkpoint" or isinstance(event.payload, dict)
+        if event.kind not in _STATES or not is_valid:
             self._losses.add("state", "only values, updates and checkpoints have frames")
             return []
         frame = draw_frame(event)
-        return [
-            self._frame(
-                {"type": "updates", "id": self._node, **frame}
-                if event.kind == "updates"
-                else frame,
-                event.span or None,
-            )
-        ]
+        if event.kind == "updates":
+            frame = {"type": "updates", "id": self._node, **frame}
+        return [self._frame(frame, event.span or None)]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return self._as_drawn(event) if event.namespace == NAME else []
 
     def _end(self, event: End) -> list[Obj]:
-        if is_nested(self._losses, event, NO_KIND):
-            return []
         reason = STOPS.get(event.status, event.finish_reason)
         if event.status in STOPS and event.finish_reason not in ("", reason):
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")

@@ -37,7 +37,7 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import LastError, check_result, check_step, is_nested, is_question
+from ..checks import LastError, check_result, check_step, count_answer
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
@@ -48,6 +48,8 @@ from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, str
 
 _TWO_STATUSES = "only success and failure are distinguished"
 _NO_NESTED = "of a sub-agent's run only the start is written, as a subtask"
+# kinds of events that do not end a text of the model
+_WITHIN_TEXT = frozenset({Delta, Respond, Think, Metric, Error})
 
 
 class RunWriter:
@@ -55,19 +57,19 @@ class RunWriter:
 
     def __init__(self, losses: Losses, run: str, conversation: str) -> None:
         self._losses = losses
-        self._ids: Obj = {"contextId": conversation or run, "taskId": run}
+        self._task_ids: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = LiveBlocks()
         self._text = ""  # the text written since the last `content-complete`
-        self._text_is_cut_off = False  # the newest block of that text is open or incomplete
+        self._is_cut_off = False  # the newest block of that text is open or incomplete
         self._imported = ImportedEvents(self._live)
         self._answer = Answer()
         self._next_index: dict[str, int] = {}  # span -> index of its next delta
         self._thought_count = 0
-        self._newest: Event = User()  # the newest event; `content-complete` takes its envelope
+        self._newest: Event = User()  # but no delta; `content-complete` takes its envelope
         self._calls: dict[str, Call] = {}  # the open calls, by id
         self._agent_names: dict[str, str] = {}  # span -> name of the sub-agent
         self._last_error = LastError(losses, "only the error that ends a task is written")
-        self._interrupt_event: Interrupt | None = None
+        self._last_interrupt: Interrupt | None = None
 
     def write(self, event: Event) -> list[Obj]:
         """Return the objects of one event, envelope included."""
@@ -75,14 +77,11 @@ class RunWriter:
         note = note_of(event, NAME)
         if note is not None:
             return self._imported.write(event, note)
-        handler = self.HANDLERS.get(type(event))
-        objects = handler(self, event) if handler else []
-        # an event outside `_WITHIN_TEXT` completes the text; of a sub-agent's events only nodes do
-        inner = event.span and type(event) is not Node
-        ending = self._complete_text(event) if type(event) not in _WITHIN_TEXT and not inner else []
-        out = [self._envelope(obj, self._newest) for obj in ending] + [
-            self._envelope(obj, event) for obj in objects
-        ]
+        out: list[Obj] = []
+        # of a sub-agent's events only nodes end the text
+        if type(event) not in _WITHIN_TEXT and (not event.span or isinstance(event, Node)):
+            out += self._complete_text(event)
+        out += [self._wrap(obj, event) for obj in self._draw(event)]
         if type(event) is not Delta:
             self._newest = event
         return out
@@ -90,14 +89,23 @@ class RunWriter:
     def close(self) -> list[Obj]:
         """Return the `content-complete` of text that lacks it; an error without an end is lost."""
         self._last_error.drop()
-        return [self._envelope(obj, self._newest) for obj in self._complete_text(self._newest)]
+        return self._complete_text(self._newest)
 
-    def _envelope(self, obj: Obj, event: Event) -> Obj:
+    def _draw(self, event: Event) -> list[Obj]:
+        """Return the objects of one event, without their envelope."""
+        if event.span and isinstance(event, RunStart | User | End):
+            self._losses.add(f"nested {event.type}", _NO_NESTED)
+            return []
+        handler = self.HANDLERS.get(type(event))
+        return handler(self, event) if handler else []
+
+    def _wrap(self, obj: Obj, event: Event) -> Obj:
+        """Return an object of `event` with its envelope."""
         path = self._path(event)
         time = {"timestamp": format_iso(event.ts)} if event.ts else {}
         return {
             "kind": obj["kind"],
-            **self._ids,
+            **self._task_ids,
             **({"path": path} if path else {}),
             **obj,
             **time,
@@ -105,31 +113,23 @@ class RunWriter:
         }
 
     def _path(self, event: Event) -> list[str]:
-        parts, out = event.span.split("/") if event.span else [], []
-        for count in range(1, len(parts) + 1):
-            name = self._agent_names.get("/".join(parts[:count]))
-            if name:
-                out.append(f"agent:{name}")
-        return out
+        parts = event.span.split("/") if event.span else []
+        spans = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        names = [self._agent_names.get(span) for span in spans]
+        return [f"agent:{name}" for name in names if name]
 
     # Runs of our own.
 
     def _complete_text(self, event: Event) -> list[Obj]:
         """Return the `content-complete` of the text before `event`; nothing if it was cut off."""
         text, self._text = self._text, ""
-        if not text or self._text_is_cut_off:
+        if not text or self._is_cut_off:
             return []
         self._next_index.pop("", None)
-        return [
-            {
-                **draw_complete(text),
-                "finishReason": "tool_calls" if isinstance(event, Call) else "stop",
-            }
-        ]
+        reason = "tool_calls" if isinstance(event, Call) else "stop"
+        return [self._wrap({**draw_complete(text), "finishReason": reason}, self._newest)]
 
     def _start_run(self, event: RunStart) -> list[Obj]:
-        if is_nested(self._losses, event, _NO_NESTED):
-            return []
         statuses = [
             {"kind": "task-status", "status": {"state": state}}
             for state in ("submitted", "working")
@@ -137,16 +137,18 @@ class RunWriter:
         return [DRAW[RunStart](event), *statuses]
 
     def _user(self, event: User) -> list[Obj]:
-        return [] if is_nested(self._losses, event, _NO_NESTED) else [DRAW[User](event)]
+        return [DRAW[User](event)]
 
     def _delta(self, event: Delta) -> list[Obj]:
         if event.of != "respond":
             return []
         self._live.add(event)
-        self._text_is_cut_off = self._text_is_cut_off or not event.span
-        return [self._piece(event.text, event.span)]
+        if not event.span:
+            self._is_cut_off = True
+        return [self._write_piece(event.text, event.span)]
 
-    def _piece(self, text: str, span: str) -> Obj:
+    def _write_piece(self, text: str, span: str) -> Obj:
+        """Return the numbered delta of a piece of text; `span`: of the sub-agent, "" for none."""
         if not span:
             self._text += text
         index = self._next_index.get(span, 0)
@@ -155,21 +157,20 @@ class RunWriter:
 
     def _respond(self, event: Respond) -> list[Obj]:
         """Write a text, unless its deltas have been written."""
-        self._text_is_cut_off = event.incomplete if not event.span else self._text_is_cut_off
+        if not event.span:
+            self._is_cut_off = event.incomplete
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
             return []
         if self._live.take(event):
             return []
-        return [self._piece(text, event.span) for text, _ in split_block(event)]
+        return [self._write_piece(text, event.span) for text, _ in split_block(event)]
 
     def _think(self, event: Think) -> list[Obj]:
+        index = self._thought_count
         self._thought_count += 1
-        numbers = {
-            "thoughtId": event.block or f"thought-{self._thought_count}",
-            "index": self._thought_count - 1,
-        }
-        return [{**DRAW[Think](event), **numbers}]
+        thought_id = event.block or f"thought-{self._thought_count}"
+        return [{**DRAW[Think](event), "thoughtId": thought_id, "index": index}]
 
     def _call(self, event: Call) -> list[Obj]:
         self._calls[event.call_id] = event
@@ -182,16 +183,16 @@ class RunWriter:
         if isinstance(event, Started):
             obj["arguments"] = call.args if call else {}
         if isinstance(event, Progress):
-            return [self._progress(event, obj)]
+            return [self._complete_progress(event, obj)]
         if isinstance(event, Approval):
-            return self._question(event, obj, call)
+            return self._complete_question(event, obj, call)
         if isinstance(event, Result):
             self._calls.pop(event.call_id, None)
             text = "" if event.status == "ok" else "an error"
             check_result(self._losses, event, why=_TWO_STATUSES, text=text)
         return [obj]
 
-    def _progress(self, event: Progress, obj: Obj) -> Obj:
+    def _complete_progress(self, event: Progress, obj: Obj) -> Obj:
         if event.data is not None and not isinstance(event.data, dict):
             self._losses.add("progress.data", "only an object has a place (metadata)")
         if not event.text:
@@ -201,49 +202,39 @@ class RunWriter:
             self._losses.add("progress.message", "the output takes its place")
         return {**obj, "message": event.text}
 
-    def _question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
-        if not is_question(self._losses, event, "an event"):
+    def _complete_question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
+        if event.stage != "requested":
+            count_answer(self._losses, event, "an event")
             return []
         name = call.name if call else ""
-        question = {"inputType": "confirmation", "prompt": plain_prompt(name)}
-        return [
-            {"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **question, **obj}
-        ]
+        ids = {"kind": obj["kind"], "inputId": event.call_id, "toolName": name}
+        return [{**ids, "inputType": "confirmation", "prompt": plain_prompt(name), **obj}]
 
     def _metric(self, event: Metric) -> list[Obj]:
         check_step(self._losses, event, all_tokens=True)
         return [DRAW[Metric](event)]
 
     def _state(self, event: State) -> list[Obj]:
-        if (
-            event.kind not in ("status", "checkpoint")
-            or not isinstance(event.payload, dict)
-            or strip_envelope(event.payload) != event.payload
-        ):
-            self._losses.add("state", "only task statuses and checkpoints have events")
-            return []
-        return [DRAW[State](event)]
+        payload = event.payload
+        has_fields = isinstance(payload, dict) and strip_envelope(payload) == payload
+        if event.kind in ("status", "checkpoint") and has_fields:
+            return [DRAW[State](event)]
+        self._losses.add("state", "only task statuses and checkpoints have events")
+        return []
 
     def _node(self, event: Node) -> list[Obj]:
         """Write a model request, or the start of a sub-agent."""
-        data = event.data or {}
-        if event.name == "llm":
-            numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
-            return [{"kind": "internal:llm-call", **numbers}] if event.phase == "enter" else []
         if event.phase == "exit":
             return []
+        if event.name == "llm":
+            count = (event.data or {}).get("messages", 0)
+            return [{"kind": "internal:llm-call", "iteration": event.turn, "messageCount": count}]
         self._agent_names[event.span] = event.name
         call = self._calls.get(event.span)
         prompt = call.args.get("prompt") if call else None
         prompt_text = prompt if isinstance(prompt, str) else ""
-        return [
-            {
-                "kind": "subtask-created",
-                "subtaskId": event.span,
-                "agentId": event.name,
-                "prompt": prompt_text,
-            }
-        ]
+        ids = {"subtaskId": event.span, "agentId": event.name}
+        return [{"kind": "subtask-created", **ids, "prompt": prompt_text}]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
@@ -253,12 +244,10 @@ class RunWriter:
         return []
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._interrupt_event = event
+        self._last_interrupt = event
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        if is_nested(self._losses, event, _NO_NESTED):
-            return []
         if event.status != "error":
             self._last_error.drop()
         if event.status == "ok":
@@ -275,13 +264,11 @@ class RunWriter:
             return {"status": {"state": "failed", "error": message}}
         if event.status == "awaiting":
             return {"status": {"state": "waiting-input"}}
-        interrupt, default = self._interrupt_event, "limit" if event.status == "limit" else "user"
-        reason = interrupt.reason if interrupt else default
-        detail = {"message": interrupt.detail} if interrupt and interrupt.detail else {}
-        return {
-            "status": {"state": "canceled", **detail},
-            **({"metadata": {"reason": reason}} if reason != "user" else {}),
-        }
+        default = Interrupt(reason="limit" if event.status == "limit" else "user")
+        interrupt = self._last_interrupt or default
+        detail = {"message": interrupt.detail} if interrupt.detail else {}
+        metadata = {"metadata": {"reason": interrupt.reason}} if interrupt.reason != "user" else {}
+        return {"status": {"state": "canceled", **detail}, **metadata}
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
@@ -303,7 +290,3 @@ class RunWriter:
         Interrupt: _interrupt,
         End: _end,
     }
-
-
-# kinds of events that do not end a text of the model
-_WITHIN_TEXT = frozenset({Delta, Respond, Think, Metric, Error})

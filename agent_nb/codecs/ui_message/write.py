@@ -31,7 +31,7 @@ from ...events import (
     Think,
 )
 from ..block_protocol import BlockWriter
-from ..checks import check_result, is_question
+from ..checks import check_result, count_answer
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
@@ -95,15 +95,11 @@ class UiMessageWriter(BlockWriter):
         return [start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
-        if not is_question(self._losses, event, "a chunk"):
+        if event.stage != "requested":
+            count_answer(self._losses, event, "a chunk")
             return []
-        return [
-            {
-                "type": "tool-approval-request",
-                "approvalId": event.call_id,
-                "toolCallId": event.call_id,
-            }
-        ]
+        ids = {"approvalId": event.call_id, "toolCallId": event.call_id}
+        return [{"type": "tool-approval-request", **ids}]
 
     def _progress(self, event: Progress) -> list[Obj]:
         """Write progress as a preliminary output; count a loss if it reads back differently."""
