@@ -72,7 +72,7 @@ class Map:
             start=dict,
             user=events.User(content="{{ text }}"),
             plan=lambda left: {"rows": count},
-            asker=self.open,
+            open_asker=self.open,
             store=lambda warn: store() if store else None,
         )
         self.driver = MapDriver(

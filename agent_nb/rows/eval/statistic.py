@@ -59,21 +59,20 @@ def summarize_rows(
     scores: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
     """Return the mean score of rows, each asked `repeats` times; `bounded`: scores are 0 to 1."""
-    is_share = _are_shares(scores)
-    figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}{_describe_repeats(repeats, is_share and bounded)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
-    interval = mean_interval(scores, level)
+    is_share = _is_zero_one(scores)
     if is_share:
         interval = wilson_interval(int(sum(scores)), len(scores), level)
+    else:
+        interval = mean_interval(scores, level)
     if interval is not None and bounded:
         interval = interval.within(0, 1)
-    no_spread = "all rows have the same score"
+    figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}"
+    asked = _describe_repeats(repeats, agree=is_share and bounded)
+    interval_words = _describe_interval(interval, scores, "all rows have the same score")
     return Statistic(
-        exact_mean(scores),
-        interval,
-        len(scores),
-        f"{figure}; {_describe_interval(interval, scores, no_spread)}",
+        exact_mean(scores), interval, len(scores), f"{figure}{asked}; {interval_words}"
     )
 
 
@@ -86,9 +85,9 @@ def summarize_pairs(
     """
     if not a:
         return Statistic(None, None, 0, "no row has two scores")
-    differences = [after - before for before, after in zip(a, b, strict=True)]
-    shares = _are_shares([*a, *b])
-    if shares:
+    differences = [score_b - score_a for score_a, score_b in zip(a, b, strict=True)]
+    is_share = _is_zero_one([*a, *b])
+    if is_share:
         pairs = [*zip(a, b, strict=True)]
         # rows by score: both 1, only a, only b, neither
         cells = (pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0)))
@@ -97,20 +96,20 @@ def summarize_pairs(
         interval = mean_interval(differences, level, operands=[*a, *b])
     if interval is not None and bounded:
         interval = interval.within(-1, 1)
-    noun = "difference of two shares over" if shares else "mean difference of"
+    noun = "difference of two shares over" if is_share else "mean difference of"
+    figure = f"{noun} the same {count_noun(len(a), 'row')}"
+    asked = _describe_repeats(repeats, agree=is_share and bounded)
+    interval_words = _describe_interval(interval, differences, "all rows differ by the same")
     return Statistic(
-        exact_mean(differences),
-        interval,
-        len(a),
-        f"{noun} the same {count_noun(len(a), 'row')}{_describe_repeats(repeats, shares and bounded)}; {_describe_interval(interval, differences, 'all rows differ by the same')}",
+        exact_mean(differences), interval, len(a), f"{figure}{asked}; {interval_words}"
     )
 
 
-def _are_shares(scores: Sequence[float]) -> bool:
-    return bool(scores) and all(score in (0, 1) for score in scores)
+def _is_zero_one(scores: Sequence[float]) -> bool:
+    return all(score in (0, 1) for score in scores)
 
 
-def _describe_repeats(repeats: int, agree: bool) -> str:
+def _describe_repeats(repeats: int, *, agree: bool) -> str:
     """Return in words how repeats make the score of a row. `agree`: no row has differing repeats.
 
     A row mean of 0 or 1 proves that only for bounded scores: -1 and 1 have the mean 0 too.
@@ -120,7 +119,9 @@ def _describe_repeats(repeats: int, agree: bool) -> str:
     return f", each {'the same in all' if agree else 'the mean of'} {repeats} repeats"
 
 
-def _describe_interval(interval: Interval | None, values: Sequence[float], same: str) -> str:
+def _describe_interval(interval: Interval | None, values: Sequence[float], no_spread: str) -> str:
+    """Return an interval in words, or why there is none; `no_spread`: why, if all are equal."""
     if interval is not None:
         return f"{interval.level * 100:g} % {interval.method} interval"
-    return f"no interval: {f'fewer than {FEWEST} rows' if len(values) < FEWEST else same}"
+    reason = f"fewer than {FEWEST} rows" if len(values) < FEWEST else no_spread
+    return f"no interval: {reason}"

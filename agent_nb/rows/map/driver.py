@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -57,7 +56,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # the facts to log before the first request, for the rows that are left
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
     # makes the asker of these rows, which passes to `Say` what it waits for; may raise UsageError
-    asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
+    open_asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
     read_pictures: Callable[[Row], Row] = lambda row: row  # the row with the data of its pictures
     # opens the store of the rows (None: no store) and passes warnings to its argument
     store: Callable[[Warn], RowStore | None] = lambda warn: None
@@ -88,33 +87,31 @@ class MapDriver:
         self._log = MapLog(
             log, job.rows, clock, sleep, budget=job.budget, unplayable=job.unplayable
         )
-        self._tasks: list[asyncio.Task[None]] = []
-        self._stop: Cancelled | None = None
+        self._tasks: Sequence[asyncio.Future[Any]] = ()  # of `_run_together`
         self._halted = False  # stopped, or ended by an error: no further row begins
+        self._cause: Cancelled | events.Error | None = None  # why it ended early
         self._asking = 0  # rows under way
         self._left = 0  # rows to ask that are not over
         self._repeated = RepeatedFailure()
         self._slot_freed = asyncio.Event()
-        self._error: events.Error | None = None
         self._to_play: dict[int, Record] = {}  # records of rows to replay, by index
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
-        if not self._halted:
-            self._stop = why
-            self._halt()
+        self._halt(why)
 
     async def run(self) -> None:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
         finished = False
         try:
             fault = await self._run_to_end()
-            self._error = self._error or fault
+            if fault is not None and not isinstance(self._cause, events.Error):
+                self._cause = fault
             finished = True
         finally:
             if not finished:
                 self.cancel(Cancelled("user", "its event loop ended"))
-            self._log.close(self._stop, self._error)
+            self._log.close(self._cause)
             self._results.close()
 
     async def _run_to_end(self) -> events.Error | None:
@@ -137,10 +134,8 @@ class MapDriver:
         """Compute the final state from the results and log it, unless the map was stopped."""
         if self._finish is None or self._halted:
             return
-        finished: list[FinalState] = []
-        await self._run_together([_collect(self._finish, finished)])
-        for state in finished:  # none if the map was stopped meanwhile
-            self._log.finish(state.kind, state.payload)
+        if states := await self._run_together([self._finish()]):  # empty if stopped meanwhile
+            self._log.finish(states[0].kind, states[0].payload)
 
     def _open_queue(self) -> RowQueue:
         """Deliver the rows that an earlier map answered; return the queue of the others."""
@@ -173,30 +168,26 @@ class MapDriver:
             self._log.plan(self._job.plan(rows_left))
             if not rows_left or self._halted:
                 return
-            asker = await self._open_asker(rows_left)
-            if asker is None:
-                return
-            count = min(self._job.options.concurrency, len(rows_left))
-            serving = asyncio.ensure_future(queue.serve())
-            serving.add_done_callback(self._halt_on_fault)
-            try:
-                await self._run_together([self._ask_one_by_one(queue, asker) for _ in range(count)])
-            finally:
-                serving.cancel()
-                await asyncio.wait([serving])
-                await asker.aclose()
-            if not serving.cancelled() and (fault := serving.exception()) is not None:
-                raise fault
+            opening = self._job.open_asker(rows_left, self._log.say)
+            if opened := await self._run_together([opening]):  # empty if stopped meanwhile
+                await self._serve_workers(queue, opened[0])
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
 
-    async def _open_asker(self, left: Sequence[Row]) -> RowAsker | None:
-        """Return the asker of the rows that are left; None if the map was stopped meanwhile."""
-        askers: list[RowAsker] = []
-        ask = partial(self._job.asker, left, self._log.say)
-        await self._run_together([_collect(ask, askers)])
-        return askers[0] if askers else None
+    async def _serve_workers(self, queue: RowQueue, asker: RowAsker) -> None:
+        """Ask the rows of the queue, several at a time; close the asker."""
+        count = min(self._job.options.concurrency, self._left)
+        serving = asyncio.ensure_future(queue.serve())
+        serving.add_done_callback(self._halt_on_fault)
+        try:
+            await self._run_together([self._ask_one_by_one(queue, asker) for _ in range(count)])
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+            await asker.aclose()
+        if not serving.cancelled():
+            serving.result()  # raises what ended it
 
     async def _play_known(self) -> None:
         """Replay the known rows whose tools touch the kernel, in the order of the data."""
@@ -208,32 +199,40 @@ class MapDriver:
             if drift := await self._job.play(record, trust):
                 self._log.warn(f"Row {result.position} was found, but {drift}", "drift")
 
-    async def _run_together(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        """Run coroutines until all are over, or one fails: then cancel the others and raise."""
-        self._tasks = [asyncio.ensure_future(each) for each in work]
-        if self._halted:
-            self._halt()
-        try:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        finally:
-            unfinished = [task for task in self._tasks if not task.done()]
-            for task in unfinished:
-                task.cancel()
-            if unfinished:
-                await asyncio.wait(unfinished)
-        for task in self._tasks:
-            if not task.cancelled() and (fault := task.exception()) is not None:
-                raise fault
+    async def _run_together(self, work: Sequence[Awaitable[T]]) -> list[T]:
+        """Run coroutines until all are over, or one fails: then cancel the others and raise.
 
-    def _halt(self) -> None:
-        self._halted = True
+        Return the results of those that no halt of the map cancelled.
+        """
+        tasks = [asyncio.ensure_future(each) for each in work]
+        self._tasks = tasks
+        if self._halted:
+            self._cancel_tasks()
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            self._cancel_tasks()
+            if unfinished := [task for task in tasks if not task.done()]:
+                await asyncio.wait(unfinished)
+        return [task.result() for task in tasks if not task.cancelled()]
+
+    def _halt(self, cause: Cancelled | events.Error | None) -> None:
+        """Begin no further row and cancel those under way; the first cause counts.
+
+        None: `_run_to_end` returns the cause.
+        """
+        if not self._halted:
+            self._halted, self._cause = True, cause
+            self._cancel_tasks()
+
+    def _cancel_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
 
     def _halt_on_fault(self, serving: asyncio.Future[None]) -> None:
         """Stop asking if the queue can no longer store results."""
         if not serving.cancelled() and serving.exception() is not None:
-            self._halt()
+            self._halt(None)
 
     async def _ask_one_by_one(self, queue: RowQueue, asker: RowAsker) -> None:
         """Ask one row after the other until the queue has no more, or the task is cancelled."""
@@ -277,24 +276,22 @@ class MapDriver:
         queue.put_result(RowOutcome(row, result, answered.record if result.run else None))
         if (limit := self._job.budget.add(result)) and self._left:
             self.cancel(Cancelled("limit", limit))
-        if limit := self._repeated.add(result):
-            self._fail(result.kind, limit)
+        code = result.kind or "map"
+        if failure := self._repeated.add(result):
+            self._halt(events.Error(code=code, message=failure))
         if self._job.options.on_error == "raise" and result.status in ("error", "limit"):
-            self._fail(result.kind, f"Row {row.position}: {result.error or result.status}")
-
-    def _fail(self, code: str, message: str) -> None:
-        if not self._halted:
-            self._error = events.Error(code=code or "map", message=message)
-            self._halt()
+            message = f"Row {row.position}: {result.error or result.status}"
+            self._halt(events.Error(code=code, message=message))
 
     def _explain_cut(self, result: RowResult) -> RowResult:
         """Return the result; an interrupted one loses its run (not stored) and names the limit."""
         if result.status != "interrupted":
             return result
-        stop = self._stop
-        limit = stop is not None and stop.reason == "limit"
-        changes = {"status": "limit", "kind": "limit", "error": str(stop)} if limit else {}
-        return msgspec.structs.replace(result, run="", **changes)
+        result = msgspec.structs.replace(result, run="")
+        if not isinstance(self._cause, Cancelled) or self._cause.reason != "limit":
+            return result
+        limit = str(self._cause)
+        return msgspec.structs.replace(result, status="limit", kind="limit", error=limit)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
         """Count a result and give it to the readers; a queue with a store has stored it before."""
@@ -304,7 +301,3 @@ class MapDriver:
             self._left -= result.origin != "live"  # live ones are subtracted in `_finish_row`
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record
-
-
-async def _collect(work: Callable[[], Awaitable[T]], results: list[T]) -> None:
-    results.append(await work())

@@ -103,8 +103,11 @@ class MapLog:
         """Write the final state."""
         self._log.append(events.State(kind=kind, payload=dict(payload)))
 
-    def close(self, stop: Cancelled | None, error: events.Error | None) -> None:
-        """End the log: the counts, the records of the rows if they are few, and why it ended."""
+    def close(self, cause: Cancelled | events.Error | None) -> None:
+        """End the log: the counts, the records of the rows if they are few, and why it ended.
+
+        `cause`: why it ended before all rows were over (None: it did not).
+        """
         if self._log.ended or not self._log:
             return
         counts = msgspec.json.encode(self._tally.snapshot(self._clock()))
@@ -113,15 +116,15 @@ class MapLog:
         self._log.append(events.State(kind=COUNTS, payload=payload))
         if records := self._sample.records:
             self._log.append(events.State(kind=InnerRecords.KIND, payload=records))
-        elif self._unplayable and self._tally.done and error is None:
+        elif self._unplayable and self._tally.done and not isinstance(cause, events.Error):
             self.warn(self._unplayable, "unplayable")
         status: events.EndStatus = "ok"
         reason: Any = "stop"
-        if error is not None:
-            self._log.append(error)
+        if isinstance(cause, events.Error):
+            self._log.append(cause)
             status, reason = "error", "error"
-        elif stop is not None:
-            reason = stop.reason if stop.reason in ("user", "timeout", "limit") else "user"
-            self._log.append(events.Interrupt(reason=reason, detail=stop.detail))
+        elif cause is not None:
+            reason = cause.reason if cause.reason in ("user", "timeout", "limit") else "user"
+            self._log.append(events.Interrupt(reason=reason, detail=cause.detail))
             status = "interrupted" if reason == "user" else "limit"
         self._log.append(events.End(status=status, finish_reason=reason))

@@ -4,7 +4,7 @@ Why so early: a wrong column, a tool that needs approval or an unknown model mus
 row is paid for.
 
 Rules
-- Prompts are filled in and redacted here, once. Rows differ in prompt and attachments only.
+- Prompts are filled in and redacted_prompt here, once. Rows differ in prompt and attachments only.
 - Planning needs no model, so that a recorded map plays without one; `check` looks the model up.
 - A token limit that the user set, and a limit in dollars, hold over all rows. The default token
   limit holds for each row, as do the limits of turns, calls and seconds.
@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -32,8 +32,8 @@ from .cluster.dask_rows import distribute_rows
 from .driver import Job, Say
 from .estimate import estimate_map
 from .keys import map_digest
-from .known_rows.forgetting import describe_store
-from .known_rows.map_player import make_row_player
+from .known_rows.forgetting import MAP_SETTING, describe_store
+from .known_rows.map_player import prepare_row_player
 from .known_rows.stored import Store, is_named, map_id, missing_store_name, open_store
 from .options import MapOptions
 from .refusals import check_map_tools
@@ -42,11 +42,9 @@ from .table.filling import Filling
 from .table.rows import Rows, rows_of
 from .table.template import Template
 
-TOKENS = "tokens"  # the name of the limit
-NAMED = 10  # rows that an error names
-COLUMNS = 100  # columns whose names are logged
+NAMED_ROWS = 10  # the most rows that an error names
+LOGGED_COLUMNS = 100  # the most columns whose names are logged
 UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
-MAP = "map"  # name of a setting: in the inputs a digest of all rows, in `run_start` size, options
 
 
 class MapPlan(msgspec.Struct, frozen=True):
@@ -60,7 +58,7 @@ class MapPlan(msgspec.Struct, frozen=True):
     job: Job
     inputs: RunInputs
     redaction: Redaction
-    check: Callable[[], object]
+    check: Callable[[], None]
     absent: str = ""
 
 
@@ -86,121 +84,135 @@ def plan_map(
     shared_inputs = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
     filled_rows = filling.fill_all(shared_inputs, options.repeats)
-    redacted = redaction.value(prompt)
-    id_ = map_id(shared_inputs.digests, redacted)
-    settings = {**shared_inputs.settings, MAP: map_digest([row.key for row in filled_rows])}
-    inputs = msgspec.structs.replace(shared_inputs, prompt=redacted, settings=settings)
-
-    @cache
-    def basis() -> Basis:
-        prepared = Basis.of(agent, redaction)
-        check_map_tools(agent.tools, prepared.policy, options.concurrency)
-        return prepared
-
-    async def open_here(say: Say) -> RowAsker:
-        if not agent.tools.late:
-            return LocalRows(agent, basis(), rpm=options.rpm)
-        extended_agent, server_notes = await agent.with_servers(redaction, say)
-        say("")
-        shared = Basis.of(extended_agent, redaction)
-        check_map_tools(extended_agent.tools, shared.policy, options.concurrency)
-        return LocalRows(agent, shared, rpm=options.rpm, notes=server_notes)
-
-    @cache
-    def find_cluster() -> Callable[[], RowAsker] | None:
-        assert basis()
-        return None if client is None else distribute_rows(agent, client, options, redaction)
-
-    async def asker(left: Sequence[Row], say: Say) -> RowAsker:
-        if not live:
-            raise UsageError(_describe_unrecorded(left))
-        make = find_cluster()
-        return await open_here(say) if make is None else make()
-
+    redacted_prompt = redaction.value(prompt)
+    id_ = map_id(shared_inputs.digests, redacted_prompt)
+    # here a digest of all rows, in `run_start` the number of rows, the store and the options
+    settings = {**shared_inputs.settings, MAP_SETTING: map_digest([row.key for row in filled_rows])}
+    inputs = msgspec.structs.replace(shared_inputs, prompt=redacted_prompt, settings=settings)
     live = bool(filled_rows) and (not read_launch().why_not_live or agent.choice.is_script())
-    shared = basis if live else None  # offline, the model may be unknown
-    budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
+    live_side = _LiveSide(agent, client, options, redaction, live=live)
+    budget = Budget(agent.limits.tokens if "tokens" in agent.limited else 0, agent.limits.cost)
+    map_setting = {
+        "rows": len(filled_rows),
+        **describe_store(id_, store),
+        **msgspec.to_builtins(options),
+    }
+    facts = _collect_facts(rows, options, redaction, "" if client is None else "dask")
     job = Job(
         rows=filled_rows,
         options=options,
         budget=budget,
-        start=_make_start(shared, inputs, options, len(filled_rows), describe_store(id_, store)),
-        user=events.User(content=redacted, origin="user"),
-        plan=_make_plan(
-            _collect_facts(rows, options, redaction, "" if client is None else "dask"),
-            shared,
-            budget,
-        ),
-        asker=asker,
+        start=partial(_collect_start_fields, live_side, inputs, map_setting),
+        user=events.User(content=redacted_prompt, origin="user"),
+        plan=partial(_estimate_rows, live_side, budget, facts),
+        open_asker=live_side.open_asker,
         read_pictures=filling.read_pictures,
-        play=make_row_player(agent, redaction),
+        play=prepare_row_player(agent, redaction),
         unplayable=UNPLAYABLE if live and not is_named(store) else "",
         store=lambda warn: open_store(
-            store, id_, owner=new_run_id(), title=redacted, live=live, warn=warn
+            store, id_, owner=new_run_id(), title=redacted_prompt, live=live, warn=warn
         ),
     )
-    check = find_cluster if live else lambda: None
-    return MapPlan(rows, job, inputs, redaction, check, missing_store_name(store))
+    return MapPlan(rows, job, inputs, redaction, live_side.check, missing_store_name(store))
 
 
-def _make_start(
-    basis: Callable[[], Basis] | None,
-    run_inputs: RunInputs,
-    options: MapOptions,
-    count: int,
-    origin: Mapping[str, str],
-) -> Callable[[], Mapping[str, Any]]:
-    """Return a function that makes the fields of `run_start`; it may look the model up.
+class _LiveSide:
+    """What only a map that asks rows needs (`live`): made once, when it is first used."""
 
-    `origin`: the settings that name the store.
-    """
-    setting = {"rows": count, **origin, **msgspec.to_builtins(options)}
-    model = run_inputs.model
-    unknown: Mapping[str, Any] = {"model": model, "settings": {"asked": model}}
+    def __init__(
+        self,
+        agent: Configuration,
+        client: Any,
+        options: MapOptions,
+        redaction: Redaction,
+        *,
+        live: bool,
+    ) -> None:
+        self.live = live
+        self._agent, self._client, self._options = agent, client, options
+        self._redaction = redaction
+        self._basis: Basis | None = None
+        self._make_cluster_asker: Callable[[], RowAsker] | None = None
 
-    def start() -> Mapping[str, Any]:
-        shared = basis().start if basis is not None else unknown
-        inputs = {"inputs": dict(run_inputs.digests), "hash": run_inputs.digests.hash}
-        settings = {**shared["settings"], **inputs, MAP: setting}
-        return {**shared, "agent": "map", "settings": settings}
+    def check(self) -> None:
+        """Raise UsageError if the map would ask rows and cannot."""
+        if self.live:
+            self.prepare()
 
-    return start
+    def prepare(self) -> Basis:
+        """Return what the runs of all rows share. Raises UsageError if no row can be asked."""
+        if self._basis is None:
+            basis = self._make_basis(self._agent)
+            if self._client is not None:
+                self._make_cluster_asker = distribute_rows(
+                    self._agent, self._client, self._options, self._redaction
+                )
+            self._basis = basis
+        return self._basis
+
+    def _make_basis(self, agent: Configuration) -> Basis:
+        basis = Basis.of(agent, self._redaction)
+        check_map_tools(agent.tools, basis.policy, self._options.concurrency)
+        return basis
+
+    async def open_asker(self, left: Sequence[Row], say: Say) -> RowAsker:
+        """Return the asker of the rows that are left; `say` receives what it waits for."""
+        if not self.live:
+            raise UsageError(_describe_unrecorded(left))
+        basis = self.prepare()
+        server_notes: Sequence[events.State] = ()
+        if self._make_cluster_asker is not None:
+            return self._make_cluster_asker()
+        if self._agent.tools.late:
+            extended_agent, server_notes = await self._agent.with_servers(self._redaction, say)
+            say("")
+            basis = self._make_basis(extended_agent)
+        return LocalRows(self._agent, basis, rpm=self._options.rpm, notes=server_notes)
 
 
-def _describe_unrecorded(unrecorded: Sequence[Row]) -> str:
-    """Return why rows without a record cannot be asked here, where nothing runs live."""
-    places = [str(row.position) for row in islice(unrecorded, NAMED)]
-    more = f" and {len(unrecorded) - NAMED} more" if len(unrecorded) > NAMED else ""
-    single = len(unrecorded) == 1
-    subject = f"{'Row' if single else 'Rows'} {', '.join(places)}{more} {'has' if single else 'have'} no record here."
-    return f"{subject} {read_launch().why_not_live}"
+def _collect_start_fields(
+    live_side: _LiveSide, inputs: RunInputs, map_setting: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the fields of `run_start`. Where no row is asked, the model may be unknown."""
+    fields: Mapping[str, Any] = {"model": inputs.model, "settings": {"asked": inputs.model}}
+    if live_side.live:
+        fields = live_side.prepare().start
+    digests = {"inputs": dict(inputs.digests), "hash": inputs.digests.hash}
+    settings = {**fields["settings"], **digests, MAP_SETTING: map_setting}
+    return {**fields, "agent": "map", "settings": settings}
 
 
 def _collect_facts(
     rows: Rows, options: MapOptions, redaction: Redaction, where: str
 ) -> Mapping[str, Any]:
-    """Return the facts of a map that need no model; names of columns are redacted."""
+    """Return the facts of a map that need no model; names of columns are redacted_prompt."""
+    columns = [replace_surrogates(name) for name in rows.names[:LOGGED_COLUMNS]]
     return {
         "rows": len(rows),
         "repeats": options.repeats,
-        "columns": [redaction.value(replace_surrogates(name)) for name in rows.names[:COLUMNS]],
+        "columns": [redaction.value(name) for name in columns],
         "concurrency": options.concurrency,
         "rpm": options.rpm,
         "where": where,
     }
 
 
-def _make_plan(
-    facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
-) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
-    """Return a function that takes the rows left to ask and returns facts and estimate to log."""
+def _estimate_rows(
+    live_side: _LiveSide, budget: Budget, facts: Mapping[str, Any], left: Sequence[Row]
+) -> Mapping[str, Any]:
+    """Return the facts to log, with the estimate of the rows left to ask; tell it to the budget."""
+    if not (live_side.live and left):
+        return facts
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
+    figures, rows = estimate_map(left, live_side.prepare(), limits), len(left)
+    budget.expect((figures.input + figures.written) / rows, (figures.cost or 0.0) / rows)
+    return {**facts, "estimate": figures.payload}
 
-    def plan(left: Sequence[Row]) -> Mapping[str, Any]:
-        if not (basis and left):
-            return facts
-        figures, rows = estimate_map(left, basis(), limits), len(left)
-        budget.expect((figures.input + figures.written) / rows, (figures.cost or 0.0) / rows)
-        return {**facts, "estimate": figures.payload}
 
-    return plan
+def _describe_unrecorded(unrecorded: Sequence[Row]) -> str:
+    """Return why rows without a record cannot be asked here, where nothing runs live."""
+    positions = ", ".join(str(row.position) for row in islice(unrecorded, NAMED_ROWS))
+    subject, verb = ("Row", "has") if len(unrecorded) == 1 else ("Rows", "have")
+    others = len(unrecorded) - NAMED_ROWS
+    more = f" and {others} more" if others > 0 else ""
+    return f"{subject} {positions}{more} {verb} no record here. {read_launch().why_not_live}"

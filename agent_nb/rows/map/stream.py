@@ -36,7 +36,7 @@ from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import FinalState
-from .known_rows.map_player import MapPlayer, PlayTurns, prepare_map_player
+from .known_rows.map_player import MapPlayer, MapPlayerFactory, make_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
 from .known_rows.stored import FoundRow, Store, find_stored_rows
@@ -63,9 +63,9 @@ UNKEPT = (
 class MapStream(Stream):
     """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
-    `play` makes the player of a record. `output`: the type of the answers. `request`: the map's
-    request, with which a notebook may record it or play a record instead (None: neither). `finish`
-    computes the final state of the log.
+    `make_player` makes the player of a record. `output`: the type of the answers. `request`: the
+    map's request, with which a notebook may record it or play a record instead (None: neither).
+    `finish` computes the final state of the log.
     """
 
     is_map = True
@@ -74,7 +74,7 @@ class MapStream(Stream):
         self,
         plan: MapPlan,
         log: EventLog,
-        play: PlayTurns,
+        make_player: MapPlayerFactory,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
@@ -95,7 +95,7 @@ class MapStream(Stream):
         self.absent = plan.absent
         self._plan = plan
         self._job = plan.job
-        self._play = play
+        self._make_player = make_player
         self._output = output
         self._finish = None if finish is None else partial(finish, self)
 
@@ -124,16 +124,18 @@ class MapStream(Stream):
         `wish`: how strictly a test compares (None: the final state is not compared).
         """
         self.log.run = tape.run
-        self._make_driver = make = self._play(tape, wish)
-        finish = self._finish
-        if finish is None or wish is None:
-            return
+        make = self._make_player(tape, wish)
+        self._make_driver = make
+        if self._finish is not None and wish is not None:
+            check = partial(self._check_final_state, self._finish, tape.events)
+            self._make_driver = lambda scope: MapPlayer(make(scope), check=check)
 
-        async def check() -> Checked:
-            self._put_recorded(tape.events)
-            return (await finish()).check(tape.events)
-
-        self._make_driver = lambda scope: MapPlayer(make(scope), check=check)
+    async def _check_final_state(
+        self, finish: Callable[[], Awaitable[FinalState]], recorded: Sequence[Event]
+    ) -> Checked:
+        """Compute the final state from the recorded rows; compare it with the recorded one."""
+        self._put_recorded(recorded)
+        return (await finish()).check(recorded)
 
     def take_earlier_rows(
         self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False
@@ -147,7 +149,7 @@ class MapStream(Stream):
 
     def forget(self) -> None:
         """Remove the rows from the store before the map begins, so that all are asked anew."""
-        with self._store() as store:
+        with self._open_store() as store:
             if store is not None:
                 store.forget({each.result.run for each in find_stored_rows(store, self._job.rows)})
 
@@ -166,16 +168,16 @@ class MapStream(Stream):
         """Return the rows that neither the logs of earlier maps nor the store have."""
         logged_rows = read_earlier_rows(logs)
         unlogged = [row for row in self._job.rows if row.key not in logged_rows]
-        stored_keys = {each.row.key for each in self._stored(unlogged)}
+        stored_keys = {each.row.key for each in self._find_stored(unlogged)}
         return [row for row in unlogged if row.key not in stored_keys]
 
-    def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
+    def _find_stored(self, rows: Sequence[Row]) -> list[FoundRow]:
         """Return the stored rows that go with a played record; strangers' rows count here."""
-        with self._store() as store:
+        with self._open_store() as store:
             return [] if store is None else list(find_stored_rows(store, rows, live=False))
 
     @contextmanager
-    def _store(self) -> Iterator[RowStore | None]:
+    def _open_store(self) -> Iterator[RowStore | None]:
         store = self._job.store(lambda _: None)
         try:
             yield store
@@ -203,13 +205,13 @@ class MapStream(Stream):
         if logged or not finished_keys:
             keys = [key for key in finished_keys if key in logged]
             return Runs(RowRuns(keys, lambda some: logged, self._output))
-        with self._store() as store:
+        with self._open_store() as store:
             if store is None:
                 return Runs(problems=[UNKEPT])
         return Runs(RowRuns(finished_keys, self._read_records, self._output))
 
     def _read_records(self, keys: Sequence[str]) -> dict[str, Record]:
-        with self._store() as store:
+        with self._open_store() as store:
             rows = {} if store is None else store.find(keys)
             return {key: each.record for key, each in rows.items()}
 
@@ -223,18 +225,18 @@ class MapStream(Stream):
         try:
             await super()._drive()
         finally:  # a record that was played, or a map that was refused, gave no results yet
-            stored = isinstance(self._driver, Player | MapPlayer)
-            self._put_recorded(self.log, stored=stored)
+            is_replay = isinstance(self._driver, Player | MapPlayer)
+            self._put_recorded(self.log, from_store=is_replay)
             self.results.close()
 
-    def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
-        """Add the results of the rows in a log; `stored`: also of those in the store alone."""
-        for index, result in read_recorded_results(log, self._job.rows):
+    def _put_recorded(self, log: Sequence[Event], *, from_store: bool = True) -> None:
+        """Add the results of the rows in a log; `from_store`: also of those in the store alone."""
+        rows = self._job.rows
+        for index, result in read_recorded_results(log, rows):
             self.results.put(index, result)
-        if stored:
-            rows = self._job.rows
+        if from_store:
             index_of = {row.key: n for n, row in enumerate(rows) if not self.results[n].run}
-            for each in self._stored([rows[n] for n in index_of.values()]):
+            for each in self._find_stored([rows[n] for n in index_of.values()]):
                 self.results.put(index_of[each.row.key], each.result)
 
     @property
@@ -329,12 +331,16 @@ def start_map(
         client=client,
     )
     log = EventLog()
-    play = prepare_map_player(agent, log, plan.redaction, plan.job.rows)
-    request = RunRequest(plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, play)
+    make_player = partial(
+        make_map_player, agent=agent, log=log, redaction=plan.redaction, rows=plan.job.rows
+    )
+    request = RunRequest(
+        plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, make_player
+    )
     stream = MapStream(
         plan,
         log,
-        play,
+        make_player,
         output=agent.output,
         view=view,
         check=check,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import row_records
 from .row_claims import STORE
-from .row_file import LARGEST, fill_statement
+from .row_file import LARGEST_VALUE, fill_statement
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -28,13 +28,13 @@ PAGE = 100  # rows that are copied at once
 
 def carry_rows(former: Connection, connection: Connection, secret: bytes) -> None:
     """Copy the rows that only `former` has to `connection`; `secret` is the user's key."""
-    last = 0
+    last_id = 0
     while rows := former.execute(
         "SELECT rowid, key, map, run, record FROM rows WHERE rowid > ? AND length(record) <= ? "
         "ORDER BY rowid LIMIT ?",
-        (last, LARGEST, PAGE),
+        (last_id, LARGEST_VALUE, PAGE),
     ).fetchall():
-        last = rows[-1][0]
+        last_id = rows[-1][0]
         stored_bytes = _read_stored_bytes(connection, [row[1] for row in rows])
         # the rows that both files have, with different content
         changed = [row[1] for row in rows if stored_bytes.get(row[1], row[4]) != row[4]]
@@ -50,7 +50,7 @@ def carry_rows(former: Connection, connection: Connection, secret: bytes) -> Non
 def _read_stored_bytes(connection: Connection, keys: Sequence[str]) -> dict[str, Any]:
     """Return the stored bytes of the rows that a file has."""
     select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
-    return dict(connection.execute(fill_statement(keys, select), (*keys, LARGEST)))
+    return dict(connection.execute(fill_statement(keys, select), (*keys, LARGEST_VALUE)))
 
 
 def _find_final_only_in_former(

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x414E4252  # "ANBR"
 VERSION = 1
-BUSY = 10.0  # seconds to wait for another process's transaction
-LARGEST = 16 << 20  # bytes of one value
-MOST = 500  # values of one statement
-TRIES = 5  # how often a file may be replaced while one transaction or reading begins
+LOCK_TIMEOUT = 10.0  # seconds to wait for another process's transaction
+LARGEST_VALUE = 16 << 20  # bytes
+MOST_VALUES = 500  # of one statement
+MOST_TRIES = 5  # to begin a transaction or reading while the file is replaced again and again
 _T = TypeVar("_T")
 # Statements that make the tables. Claims have their own, so that renewing them reads no record.
 SCHEMA = (
@@ -144,16 +144,16 @@ class RowFile:
         """Return a handle of the file that is at the path now; open that file if needed."""
         if self._closed:
             raise UsageError(f"The store {shorten_path(self.path)} is closed.")
-        for _ in range(TRIES):
+        for _ in range(MOST_TRIES):
             state, handle = read_file_state(self.path), self._handle
-            if handle is not None and self._can_serve(handle, state, writes=writes):
+            if handle is not None and self._is_current(handle, state, writes=writes):
                 if handle.refresh(state):
-                    self._check(handle.connection)
+                    self._check_tables(handle.connection)
                 return handle
             self._switch_to(state, writes=writes)
         raise self._fault("it is replaced again and again", "Run the cell again later.")
 
-    def _can_serve(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
+    def _is_current(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
         """Return whether a handle can stay in use while the file at the path has this state."""
         if writes:
             return handle.writes and handle.is_of(state)
@@ -169,29 +169,29 @@ class RowFile:
         if before is not None and before.state is not None and not before.is_of(state):
             self._handle, self._former = None, [*self._former, before]
             before = None
-        self._handle = self._open(state, writes=writes)
+        self._handle = self._open_handle(state, writes=writes)
         if before is not None:
             before.connection.close()
         self.generation += 1
 
-    def _open(self, state: FileState | None, *, writes: bool) -> _Handle:
+    def _open_handle(self, state: FileState | None, *, writes: bool) -> _Handle:
         """Return a handle of the file at the path; to write, the file is made if it is missing."""
         import sqlite3
 
         if state is None and not (writes or self.read_only):
-            return _Handle(_empty_store(), self.path, None, writes=False)
+            return _Handle(_open_empty_store(), self.path, None, writes=False)
         if state is None and writes:
-            self._make_store()
+            self._make_missing_store()
             state = read_file_state(self.path)
         if state is None:
             raise FileNotFoundError(2, "No such file")
         if refused := row_link.find_refusal(self.path, state, read_only=self.read_only):
             raise self._fault(*refused)
         if writes or (not self.read_only and self._is_unfinished(state)):
-            return self._for_writing(state)
+            return self._open_for_writing(state)
         name = row_link.reading_name(self.path, state)
         try:
-            connection = self._connection(name, writes=False)
+            connection = self._open_connection(name, writes=False)
         except sqlite3.OperationalError as fault:
             if fault.sqlite_errorcode != _HALF_WRITTEN:
                 raise
@@ -208,7 +208,7 @@ class RowFile:
             copy = folder / self.path.name
             shutil.copyfile(self.path, copy)
             shutil.copyfile(f"{link}{row_link.JOURNAL}", f"{copy}{row_link.JOURNAL}")
-            return self._connection(copy, writes=True)  # which stays readable without a name
+            return self._open_connection(copy, writes=True)  # which stays readable without a name
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -217,20 +217,20 @@ class RowFile:
         link = row_link.link_path(self.path, state)
         return row_link.is_hot(link) or row_link.is_logged(self.path)
 
-    def _make_store(self) -> None:
+    def _make_missing_store(self) -> None:
         """Make the missing file, but no folder in place of one that was removed during the map."""
         if self._former and not self.path.parent.is_dir():
             raise self._fault("its folder is gone", "Run the cell again where the folder is now.")
         make_private_folder(self.path.parent)
-        _make_store(self.path)
+        _put_empty_store(self.path)
 
-    def _for_writing(self, state: FileState) -> _Handle:
+    def _open_for_writing(self, state: FileState) -> _Handle:
         """Make the file private, merge a log into it, and open it for writing under the link."""
         if os.stat(self.path).st_mode & 0o077:
             with suppress(OSError):  # a file system without modes
                 self.path.chmod(0o600)
         if row_link.is_logged(self.path):  # the log of an earlier version that was killed
-            merged = self._connection(self.path, writes=True)
+            merged = self._open_connection(self.path, writes=True)
             merged.execute("PRAGMA journal_mode=DELETE")
             merged.close()
         name = row_link.make_link(self.path, state)
@@ -238,7 +238,7 @@ class RowFile:
             journal = f"{self.path.name}{row_link.JOURNAL}"
             advice = f"Delete {journal} if it is another file's; else open the store with sqlite3."
             raise self._fault(f"{journal} is there, which would change it", advice)
-        new = _Handle(self._connection(name, writes=True), name, state, writes=True)
+        new = _Handle(self._open_connection(name, writes=True), name, state, writes=True)
         if not self.writes:
             self._open_strays(state)
         return new
@@ -253,20 +253,20 @@ class RowFile:
                 continue
             with suppress(UsageError, sqlite3.Error, OSError):  # an unusable file has no rows
                 stray = read_file_state(link)
-                connection = self._connection(link, writes=True)
+                connection = self._open_connection(link, writes=True)
                 self._former.append(_Handle(connection, link, stray, writes=True))
 
-    def _connection(self, name: Path, *, writes: bool) -> Connection:
-        """Return a checked connection; retry for `BUSY` seconds while others lock the file."""
+    def _open_connection(self, name: Path, *, writes: bool) -> Connection:
+        """Return a checked connection; wait up to `LOCK_TIMEOUT` while others lock the file."""
         import sqlite3
 
-        until = time.monotonic() + BUSY
+        until = time.monotonic() + LOCK_TIMEOUT
         mode = "rw" if writes else "ro"
         while True:
             try:
                 return self._connect_checked(name, mode)
             except sqlite3.OperationalError as fault:
-                code = _code(fault)
+                code = _primary_code(fault)
                 if code in _UNWRITABLE and mode == "ro" and not os.access(name.parent, os.W_OK):
                     mode = "ro&immutable=1"  # SQLite cannot make files here, so no log exists
                 elif code not in _LOCKED or time.monotonic() >= until:
@@ -278,7 +278,7 @@ class RowFile:
         """Return a connection to a file whose application, version and tables are ours."""
         connection = _connect(name, mode)
         try:
-            self._check(connection)
+            self._check_tables(connection)
             if mode == "rw":
                 connection.execute("PRAGMA journal_mode=TRUNCATE")
         except BaseException:
@@ -286,15 +286,15 @@ class RowFile:
             raise
         return connection
 
-    def _check(self, connection: Connection) -> None:
+    def _check_tables(self, connection: Connection) -> None:
         """Raise UsageError unless application, version and tables are those of a store."""
 
-        def value(pragma: str) -> int:
+        def read_number(pragma: str) -> int:
             return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
-        if value("application_id") != APPLICATION:
+        if read_number("application_id") != APPLICATION:
             raise self._fault("it belongs to another application", "Name another file.")
-        version = value("user_version")
+        version = read_number("user_version")
         if version > VERSION:
             advice = "Update jupyter-agent-nb, or name another file (store=)."
             raise self._fault(f"a newer agent_nb wrote it (version {version})", advice)
@@ -321,7 +321,7 @@ class RowFile:
         """Return a handle of the file at the path, in a transaction that holds the write lock."""
         if self.read_only:
             raise self._fault("it is open readonly", "Run the cell where it may be written.")
-        for _ in range(TRIES):
+        for _ in range(MOST_TRIES):
             handle = self._current_handle(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
             # only the lock keeps other processes from removing the file or its link: check now
@@ -354,7 +354,7 @@ class RowFile:
         """Close the files that were at the path before; the caller has taken over their rows."""
         former, self._former = self._former, []
         for handle in former:
-            self._close_handle(handle, used=False)
+            self._close_handle(handle, needed=False)
 
     def close(self) -> None:
         """Close the file, and remove its journal and link unless other processes write it.
@@ -368,25 +368,16 @@ class RowFile:
             for each in former:
                 each.connection.close()
             if handle is not None:
-                self._close_handle(handle, used=True)
+                self._close_handle(handle, needed=True)
 
-    def _close_handle(self, handle: _Handle, *, used: bool) -> None:
+    def _close_handle(self, handle: _Handle, *, needed: bool) -> None:
         """Close a connection and remove its link, unless others write.
 
-        `used`: its rows are still needed, so the link stays if the file was replaced.
+        `needed`: only this file has its rows, so the link stays if the file was replaced.
         """
-        import sqlite3
-
         with suppress(OSError):
-            removable = handle.writes and (not used or handle.is_of(read_file_state(self.path)))
-            try:
-                if removable:
-                    handle.connection.execute("PRAGMA busy_timeout=0")
-                    handle.connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as fault:
-                # a file that was overwritten with other data has lost its rows
-                removable = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
-            if removable:
+            keeps_link = needed and not handle.is_of(read_file_state(self.path))
+            if handle.writes and not keeps_link and _lock_to_remove(handle):
                 row_link.remove_link(handle.name, self.path)
         handle.connection.close()
 
@@ -398,7 +389,7 @@ class RowFile:
         try:
             yield
         except sqlite3.DatabaseError as fault:
-            raise self._fault(str(fault), _ADVICE.get(_code(fault), _DAMAGED)) from fault
+            raise self._fault(str(fault), _ADVICE.get(_primary_code(fault), _DAMAGED)) from fault
         except UnicodeDecodeError as fault:  # in a message of SQLite that quotes the file
             raise self._fault("it is damaged", _DAMAGED) from fault
         except OSError as fault:
@@ -419,9 +410,9 @@ def fill_statement(values: Collection[object], text: str) -> str:
 
 
 def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield the values in lists of up to MOST, the limit of one statement."""
+    """Yield the values in lists of up to MOST_VALUES, for one statement each."""
     source = iter(values)
-    while batch := list(islice(source, MOST)):
+    while batch := list(islice(source, MOST_VALUES)):
         yield batch
 
 
@@ -439,9 +430,22 @@ _ADVICE = {  # primary result code -> what the user can do
 }
 
 
-def _code(fault: Exception) -> int:
+def _primary_code(fault: Exception) -> int:
     """Return the primary result code of an error of SQLite, 0 without one."""
     return int(getattr(fault, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _lock_to_remove(handle: _Handle) -> bool:
+    """Lock a file; return whether its link may go, as nobody writes it, or its rows are lost."""
+    import sqlite3
+
+    try:
+        handle.connection.execute("PRAGMA busy_timeout=0")
+        handle.connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as fault:
+        # a file that was overwritten with other data has lost its rows
+        return _primary_code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
+    return True
 
 
 def _connect(path: Path, mode: str) -> Connection:
@@ -450,11 +454,11 @@ def _connect(path: Path, mode: str) -> Connection:
 
     uri = f"{path.as_uri()}?mode={mode}"
     connection = sqlite3.connect(
-        uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     # text of a file may be invalid UTF-8
     connection.text_factory = lambda content: content.decode("utf-8", "replace")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE + (1 << 20))
     # what SQLite advises for files of strangers: https://sqlite.org/security.html
     strict = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
     for pragma in (*strict, "synchronous=NORMAL", "secure_delete=ON", "temp_store=MEMORY"):
@@ -462,7 +466,7 @@ def _connect(path: Path, mode: str) -> Connection:
     return connection
 
 
-def _empty_store() -> Connection:
+def _open_empty_store() -> Connection:
     """Return an empty store in memory, which stands for a missing file."""
     import sqlite3
 
@@ -472,7 +476,7 @@ def _empty_store() -> Connection:
     return connection
 
 
-def _make_store(path: Path) -> None:
+def _put_empty_store(path: Path) -> None:
     """Put an empty store at `path`, unless another process has done so first."""
     folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))  # mode 0700
     new = folder / "new"

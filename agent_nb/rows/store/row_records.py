@@ -17,13 +17,13 @@ import msgspec
 
 from ...record import Payloads, Record, is_intact, names_signer
 from ...wire import as_dict, dumps, lenient_loads
-from .row_file import LARGEST, fill_statement, split_batches
+from .row_file import LARGEST_VALUE, fill_statement, split_batches
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 PAGE = 100  # records that `read_page` reads
-ENOUGH = 1 << 30  # the most attempts to report; a hostile file may hold any number
+MOST_ATTEMPTS = 1 << 30  # to report; a hostile file may hold any number
 _ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
 # in this order, because the first two look the rows up
 _FORGET = (
@@ -61,7 +61,7 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
         "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
         "WHERE rows.key IN (*) AND length(record) <= ?"
     )
-    rows = connection.execute(fill_statement(keys, select), (*keys, LARGEST)).fetchall()
+    rows = connection.execute(fill_statement(keys, select), (*keys, LARGEST_VALUE)).fetchall()
     stored = {}
     payload_reader = _PayloadReader(connection)
     for key, content, attempts in rows:
@@ -77,7 +77,7 @@ def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, lis
     """Return the next records of a map after the row id `after`, and the last id; 0: the end."""
     rows = connection.execute(
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
-        (after, map_id, LARGEST, PAGE),
+        (after, map_id, LARGEST_VALUE, PAGE),
     ).fetchall()
     payload_reader = _PayloadReader(connection)
     records = [_read_record(payload_reader, content) for _, content in rows]
@@ -131,8 +131,8 @@ def forget_unused(connection: Connection) -> None:
 
 
 def bound_attempts(attempts: Any) -> int:
-    """Return a stored number of attempts, brought into 1 to `ENOUGH`; 1 for any other value."""
-    return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
+    """Return a stored number as 1 to `MOST_ATTEMPTS` attempts; 1 for any other value."""
+    return min(max(attempts, 1), MOST_ATTEMPTS) if isinstance(attempts, int) else 1
 
 
 def _read_record(payload_reader: _PayloadReader, content: Any) -> Record:
@@ -163,7 +163,7 @@ class _PayloadReader:
         select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
         for batch in split_batches(names):
             statement = fill_statement(batch, select)
-            for name, value in self._connection.execute(statement, (*batch, LARGEST)):
+            for name, value in self._connection.execute(statement, (*batch, LARGEST_VALUE)):
                 yield name, _parse_json(value)
 
 

@@ -78,7 +78,7 @@ def test_a_row_is_read_when_it_is_wanted(agent, large, tmp_path, monkeypatch):
 
 def test_a_row_that_was_forgotten_says_so_and_the_others_are_read(agent, large, tmp_path):
     stream = mapped(agent, store=tmp_path / "rows.sqlite")
-    with stream._store() as store:
+    with stream._open_store() as store:
         store.forget({stream.results[1].run})
     assert [stream.runs[n].prompt for n in (0, 2)] == ["one", "three"]
     for read in (lambda: stream.runs[1], lambda: list(stream.runs)):

@@ -255,10 +255,11 @@ def test_all_stores_are_forgotten():
     assert files() == []
 
 
-def test_a_store_in_use_is_emptied_and_stays():
+@pytest.mark.parametrize("owner", ["running", "forget"])
+def test_a_store_in_use_is_emptied_and_stays(owner):
     mapped()
     (file,) = files()
-    running = RowStore.open(file, file.stem, user_key(), owner="running")
+    running = RowStore.open(file, file.stem, user_key(), owner=owner)
     running.claim(["in flight"], 60)
     assert [store.forget() for store in forgetting.list_stores()] == [2]
     assert files()[0] == file

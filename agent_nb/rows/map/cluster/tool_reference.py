@@ -26,7 +26,7 @@ from ....tools import Tool, Toolset, as_tool
 
 INSTALLED = "tool"  # stands for the module before the name of a built-in or installed tool
 #: Fields that two Tools must share to be the same tool, beside function, description, parameters.
-_FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
+_COMPARED_FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
 _KERNEL = ("python", "variables", "add_cell")  # built-in tools that need the notebook's kernel
 
 
@@ -45,7 +45,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
         raise UsageError(
             f"Tools of MCP servers do not travel to workers ({names}). Leave them out, or map without client=."
         )
-    return tuple(ToolReference(tool.name, _locate(tool), _digest_tool(tool)) for tool in tools)
+    return tuple(ToolReference(tool.name, _locate_tool(tool), _digest_tool(tool)) for tool in tools)
 
 
 def find_tool(reference: ToolReference) -> Tool:
@@ -73,31 +73,31 @@ def find_tool(reference: ToolReference) -> Tool:
     return tool
 
 
-def _locate(tool: Tool) -> str:
+def _locate_tool(tool: Tool) -> str:
     """Return where a worker finds a tool: `module:name`. Raises UsageError, with the reason."""
+    if tool.agent is not None:
+        raise _make_refusal(tool, "is an agent, which may hold keys")
+    if tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
+        raise _make_refusal(tool, "lives in the kernel")
+    if _makes_same_tool(Toolset.installed().get(tool.name), tool):
+        return f"{INSTALLED}:{tool.name}"
     function = inspect.unwrap(tool.invoke)
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__qualname__", "")
+    if module == "__main__":
+        raise _make_refusal(tool, "is a function of the notebook")
+    if "<" in name or "." in name or not name:
+        raise _make_refusal(tool, "is not a function at the top level of a module")
     members = vars(sys.modules[module]) if module in sys.modules else {}
     # a Tool may stand under another name than its function
-    names = (name, *(key for key, value in members.items() if value is tool))
-    if tool.agent is not None:
-        reason = "is an agent, which may hold keys"
-    elif tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
-        reason = "lives in the kernel"
-    elif _makes_same_tool(Toolset.installed().get(tool.name), tool):
-        return f"{INSTALLED}:{tool.name}"
-    elif module == "__main__":
-        reason = "is a function of the notebook"
-    elif "<" in name or "." in name or not name:
-        reason = "is not a function at the top level of a module"
-    elif name_in_module := next(
-        (each for each in names if _makes_same_tool(members.get(each), tool)), ""
-    ):
-        return f"{module}:{name_in_module}"
-    else:
-        reason = f"is not what {module}.{name} is"
-    raise UsageError(
+    for candidate in (name, *(key for key, value in members.items() if value is tool)):
+        if _makes_same_tool(members.get(candidate), tool):
+            return f"{module}:{candidate}"
+    raise _make_refusal(tool, f"is not what {module}.{name} is")
+
+
+def _make_refusal(tool: Tool, reason: str) -> UsageError:
+    return UsageError(
         f"The tool {tool.name!r} {reason}, and cannot travel to workers. Put it into a module that every worker can import,"
         " as a function at its top level, and import it from there; or map without client=."
     )
@@ -110,7 +110,7 @@ def _makes_same_tool(value: Any, tool: Tool) -> bool:
     except AgentError:
         return False
     return (
-        all(getattr(tool, field) == getattr(other, field) for field in _FIELDS)
+        all(getattr(tool, field) == getattr(other, field) for field in _COMPARED_FIELDS)
         and inspect.unwrap(tool.invoke) == inspect.unwrap(other.invoke)
         and tool.spec.description == other.spec.description
         and tool.spec.parameters == other.spec.parameters

@@ -19,12 +19,14 @@ from pathlib import Path
 import msgspec
 
 from ....errors import UsageError
-from ....events import Event, RunStart
+from ....events import Event, RunStart, new_run_id
 from ...store.row_store import RowStore
 from .stored import ENDING, Store, is_named, stores_folder
 
-MAP = "map"  # the setting of `run_start` that names the store
-_ID = re.compile(r"[0-9a-f]{8,64}").fullmatch  # an id becomes a file name: no dots, no slashes
+MAP_SETTING = "map"  # the setting of `run_start` that names the store, with other facts of the map
+_match_id = re.compile(
+    r"[0-9a-f]{8,64}"
+).fullmatch  # an id becomes a file name: no dots, no slashes
 
 
 class MapLocation(msgspec.Struct, frozen=True):
@@ -42,7 +44,7 @@ class MapLocation(msgspec.Struct, frozen=True):
         file = Path(os.path.expanduser(self.store)) if self.store else in_folder
         if not file.exists():
             return 0
-        store = RowStore.open(file, self.id, b"", owner="forget")
+        store = RowStore.open(file, self.id, b"", owner=new_run_id())
         try:
             count = store.forget_map()
             idle = store.idle
@@ -80,10 +82,10 @@ def describe_store(id_: str, store: Store) -> dict[str, str]:
 
 def locate_map(log: Iterable[Event]) -> MapLocation | None:
     """Return where the rows of a recorded map are stored; None if the log is not of a map."""
-    map_setting = RunStart.first_in(log).settings.get(MAP)
+    map_setting = RunStart.first_in(log).settings.get(MAP_SETTING)
     fields = map_setting if isinstance(map_setting, Mapping) else {}
     id_ = str(fields.get("id", ""))
-    return MapLocation(id_, str(fields.get("store", ""))) if _ID(id_) else None
+    return MapLocation(id_, str(fields.get("store", ""))) if _match_id(id_) else None
 
 
 def list_stores() -> list[StoreSummary]:
@@ -96,14 +98,15 @@ def _summarize_store(file: Path) -> StoreSummary:
     """Return the summary of a store; an unreadable file has no prompts, and None as its `rows`."""
     status = file.lstat()
     prompts: list[str] = []
-    rows = None
+    row_count = None
     try:
-        store = RowStore.open(file, "", b"", owner="list", read_only=True)
+        store = RowStore.open(file, "", b"", owner=new_run_id(), read_only=True)
         try:
             maps = store.maps()
         finally:
             store.close()
-        prompts, rows = [prompt for prompt, _ in maps.values()], sum(n for _, n in maps.values())
+        prompts = [title for title, _ in maps.values()]
+        row_count = sum(count for _, count in maps.values())
     except UsageError:
         pass  # listed without rows
-    return StoreSummary(file, prompts, rows, status.st_size, status.st_mtime)
+    return StoreSummary(file, prompts, row_count, status.st_size, status.st_mtime)

@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 from anyio import CancelScope
@@ -80,59 +81,65 @@ class MapPlayer:
 
 
 #: Makes the player of a map's record; a test passes how strictly to compare the replay.
-PlayTurns = Callable[
+MapPlayerFactory = Callable[
     [RecordedTurns, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]
 ]
 
 
-def prepare_map_player(
-    agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
-) -> PlayTurns:
-    """Return a function that makes the player of a record of the map of `rows`."""
+def make_map_player(
+    turns: RecordedTurns,
+    strictness: ReplayStrictness | None,
+    *,
+    agent: Configuration,
+    log: EventLog,
+    redaction: Redaction,
+    rows: Sequence[Row],
+) -> Callable[[CancelScope], Player | MapPlayer]:
+    """Return a function that makes the player of `turns`, a record of the map of `rows`.
 
-    def play(
-        turns: RecordedTurns, strictness: ReplayStrictness | None
-    ) -> Callable[[CancelScope], Player | MapPlayer]:
-        whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
-        records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
-        rows_turns = (_row_turns(records[row.key], turns) for row in rows if row.key in records)
-        rerun = [each for each in rows_turns if each.calls_to_rerun(agent.tools)]
-        # made before the map is played, so that a faulty policy is reported at once
-        make = [
-            make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
-            for each in rerun
-        ]
-        if not make:
-            return whole
-        return lambda scope: MapPlayer(whole(scope), [each(CancelScope()) for each in make])
-
-    return play
-
-
-def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:
-    """Return a function that plays a known row; None if no tool of the agent touches the kernel.
-
-    Where nothing runs live, rows that others signed count too; their calls run only if trusted.
+    `strictness`: how strictly a test compares (None: as in any replay).
     """
-    if not any(t.agent is not None or RecordedTurns.must_rerun(t) for t in agent.tools):
-        return None
-
-    async def play(record: Record, trust: bool | frozenset[str]) -> str:
-        turns = RecordedTurns.of(record, key=user_key(), trust=trust)
-        if not turns.calls_to_rerun(agent.tools):
-            return ""
-        log = EventLog(turns.run)
-        row = make_player(agent, turns, None, log=log, redaction=redaction)(CancelScope())
-        await row.run()
-        return "" if row.played.drift is None else str(row.played.drift)
-
-    return play
+    make_whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
+    records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
+    all_rows = [_row_turns(records[row.key], turns) for row in rows if row.key in records]
+    # made before the map is played, so that a faulty policy is reported at once
+    make_rows = [
+        make_player(agent, row, strictness, log=EventLog(row.run), redaction=redaction)
+        for row in all_rows
+        if row.calls_to_rerun(agent.tools)
+    ]
+    if not make_rows:
+        return make_whole
+    return lambda scope: MapPlayer(make_whole(scope), [make(CancelScope()) for make in make_rows])
 
 
 def _row_turns(record: Record, whole: RecordedTurns) -> RecordedTurns:
     """Return the turns of a row, trusted as the record of its map is."""
     turns = RecordedTurns.of(record, trust=whole.trusted)
     return msgspec.structs.replace(turns, own=whole.own)
+
+
+def prepare_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:
+    """Return a function that plays a known row; None if no tool of the agent touches the kernel.
+
+    Where nothing runs live, rows that others signed count too; their calls run only if trusted.
+    """
+    if any(tool.agent is not None or RecordedTurns.must_rerun(tool) for tool in agent.tools):
+        return partial(_play_row, agent, redaction)
+    return None
+
+
+async def _play_row(
+    agent: Configuration, redaction: Redaction, record: Record, trust: bool | frozenset[str]
+) -> str:
+    """Play a row as far as it is trusted; return its drift in words, or ""."""
+    turns = RecordedTurns.of(record, key=user_key(), trust=trust)
+    if not turns.calls_to_rerun(agent.tools):
+        return ""
+    log = EventLog(turns.run)
+    row = make_player(agent, turns, None, log=log, redaction=redaction)(CancelScope())
+    await row.run()
+    return "" if row.played.drift is None else str(row.played.drift)
 
 
 def combine_checks(checks: Sequence[Checked]) -> Checked | None:

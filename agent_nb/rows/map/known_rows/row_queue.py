@@ -27,11 +27,11 @@ from ....view import count_noun
 from ...store.row_claims import LEASE
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
-from .stored import find_stored_rows
+from .stored import FoundRow, find_stored_rows
 
 RENEW = 5.0  # s between two renewals of the claims
 POLL = 1.0  # s between two looks for the rows of other kernels
-FEW = 500  # rows that are looked up in one visit
+BATCH = 500  # the most rows that are looked up at once
 
 Deliver = Callable[[Row, RowResult, Record | None], None]
 
@@ -74,6 +74,17 @@ class RowQueue:
         """Store and deliver the finished rows, and give up the others."""
 
 
+class _Visit(msgspec.Struct):
+    """One visit of the thread to the store: rows to claim, and finished rows to store.
+
+    `stored`: set by the thread once the finished rows are stored.
+    """
+
+    candidates: Sequence[Row] = ()
+    finished: Sequence[RowOutcome] = ()
+    stored: bool = False
+
+
 class StoreRowQueue(RowQueue):
     """A queue with a store.
 
@@ -93,17 +104,15 @@ class StoreRowQueue(RowQueue):
     ) -> None:
         super().__init__(rows, deliver)
         self._store, self._trust, self._sleep = store, trust, sleep
-        self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
-        # a row goes from `_left` to `_being_claimed`, then to `_ready` (after `_claimed_elsewhere`
-        # if another kernel gives it up), `_handed_out`, `_finished` and `_being_stored`
-        self._ready: deque[Row] = deque()  # claimed
-        self._handed_out: dict[str, Row] = {}  # handed out, by key
-        self._claimed_elsewhere: dict[str, Row] = {}  # claimed by other kernels
-        self._waiters: deque[asyncio.Future[Row | None]] = deque()
+        # a row goes from `_left` through a visit, which claims it, to `_ready` (or first to
+        # `_claimed_elsewhere`), to `_handed_out`, to `_finished`, and through a visit to its reader
+        self._ready: deque[Row] = deque()
+        self._claimed_elsewhere: dict[str, Row] = {}  # by key, until another kernel gives it up
+        self._handed_out: dict[str, Row] = {}  # by key; the thread removes the finished ones
         self._finished: list[RowOutcome] = []
-        self._being_stored: list[RowOutcome] = []
-        self._being_claimed: list[Row] = []
-        self._stored: Sequence[RowOutcome] = ()  # the last batch that the thread stored
+        self._visit = _Visit()  # the current one
+        self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
+        self._waiters: deque[asyncio.Future[Row | None]] = deque()  # workers that wait for a row
         self._bell = asyncio.Event()  # set if there are results to store or rows to claim
         self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
@@ -111,13 +120,12 @@ class StoreRowQueue(RowQueue):
     async def deliver_known(self) -> None:
         """Deliver the rows that are in the store."""
         rows, self._left = list(self._left), deque()
-        for start in range(0, len(rows), FEW):
-            batch = rows[start : start + FEW]
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
             usable = await self._in_thread(self._read_usable, batch)
             self._left.extend(row for row in batch if row.key not in usable)
-            for row in batch:
-                if row.key in usable:
-                    self._deliver(row, *usable[row.key])
+            for each in usable.values():
+                self._deliver(each.row, each.result, each.record)
 
     async def next_row(self) -> Row | None:
         """Return the next row, claimed; wait while another kernel asks the last rows."""
@@ -140,19 +148,19 @@ class StoreRowQueue(RowQueue):
             while True:
                 await self._bell.wait()
                 self._bell.clear()
-                await self._exchange()
+                await self._visit_store()
         finally:
             watching.cancel()
             await asyncio.wait([watching])
 
     def deliver_rows(self) -> None:
         """Store and deliver the finished rows, release the others, and close the store."""
-        being_stored, finished = self._being_stored, self._finished
-        self._being_stored, self._finished = [], []
+        visit, finished = self._visit, self._finished
+        self._visit, self._finished = _Visit(), []
         try:
-            self._run_after_visit(self._store_and_close, being_stored, finished)
+            self._run_after_visit(self._store_and_close, visit, finished)
         finally:
-            for outcome in (*being_stored, *finished):
+            for outcome in (*visit.finished, *finished):
                 self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
             self._thread.shutdown(wait=False)
 
@@ -165,32 +173,32 @@ class StoreRowQueue(RowQueue):
         else:
             ended.result()
 
-    def _store_and_close(self, begun: list[RowOutcome], finished: list[RowOutcome]) -> None:
+    def _store_and_close(self, visit: _Visit, finished: Sequence[RowOutcome]) -> None:
         """Store what the last visit did not, release the claims and close the store."""
         try:
-            # the visit for `begun` may have been cancelled before the thread came to it; had it
-            # ended, `_stored` would be this very list
-            if begun is not self._stored:
-                self._put(begun)
+            if not visit.stored:  # it failed, or was cancelled before the thread came to it
+                self._put(visit.finished)
             self._put(finished)
-            self._store.release([row.key for row in (*self._ready, *self._being_claimed)])
+            self._store.release([row.key for row in (*self._ready, *visit.candidates)])
             self._store.release(list(self._handed_out), attempted=True)
         finally:
             self._store.close()
 
-    async def _exchange(self) -> None:
+    async def _visit_store(self) -> None:
         """Visit the store once: store finished rows, and claim a row for each waiting worker."""
-        self._being_stored, self._finished = self._finished, []
         self._waiters = deque(each for each in self._waiters if not each.done())
         count = min(max(len(self._waiters) - len(self._ready), 0), len(self._left))
-        self._being_claimed = [self._left.popleft() for _ in range(count)]
-        keys = [row.key for row in self._being_claimed]
-        ours = await self._in_thread(self._store_and_claim, self._being_stored, keys)
-        candidates, self._being_claimed = self._being_claimed, []
-        self._ready.extend(row for row in candidates if row.key in ours)
-        self._claimed_elsewhere |= {row.key: row for row in candidates if row.key not in ours}
-        stored, self._being_stored = self._being_stored, []
-        for outcome in stored:
+        candidates = [self._left.popleft() for _ in range(count)]
+        visit = self._visit = _Visit(candidates, self._finished)
+        self._finished = []
+        claimed_keys = await self._in_thread(self._store_and_claim, visit)
+        self._visit = _Visit()
+        for row in candidates:
+            if row.key in claimed_keys:
+                self._ready.append(row)
+            else:
+                self._claimed_elsewhere[row.key] = row
+        for outcome in visit.finished:
             self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
         self._hand_out()
 
@@ -200,8 +208,8 @@ class StoreRowQueue(RowQueue):
 
         Workers wait until both are settled, because the map ends with the last worker.
         """
-        unclaimed = self._left or self._being_claimed or self._claimed_elsewhere
-        return bool(unclaimed or self._finished or self._being_stored)
+        unclaimed = self._left or self._visit.candidates or self._claimed_elsewhere
+        return bool(unclaimed or self._finished or self._visit.finished)
 
     def _hand_out(self) -> None:
         """Give ready rows to the workers that wait, or None if no more rows can come."""
@@ -216,26 +224,34 @@ class StoreRowQueue(RowQueue):
         if self._waiters and (self._left or self._finished):  # visit the store again
             self._bell.set()
 
-    def _store_and_claim(self, finished: Sequence[RowOutcome], keys: Sequence[str]) -> set[str]:
-        """Store and claim in one transaction, because each transaction syncs the disk."""
-        if not finished and not keys:
+    def _store_and_claim(self, visit: _Visit) -> set[str]:
+        """Carry a visit out in one transaction, because each transaction syncs the disk.
+
+        Return the keys of the rows that are claimed.
+        """
+        if not visit.finished and not visit.candidates:
             return set()
         with self._store.visit():
-            self._put(finished)
-            ours = self._store.claim(keys, LEASE) if keys else set()
-        self._stored = finished
-        return ours
+            self._put(visit.finished)
+            claimed_keys = self._claim(visit.candidates)
+        visit.stored = True
+        return claimed_keys
+
+    def _claim(self, rows: Sequence[Row]) -> set[str]:
+        return self._store.claim([row.key for row in rows], LEASE) if rows else set()
 
     def _put(self, finished: Sequence[RowOutcome]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
-        # this map made several attempts at a row if workers of a cluster died
-        if ended := [
-            (each.row.key, each.record, max(each.result.attempts, 1))
-            for each in finished
-            if each.record and _has_ended(each)
-        ]:
+        ended: list[tuple[str, Record, int]] = []
+        unstored_keys: list[str] = []
+        for each in finished:
+            if each.record is None or each.record.get("status") == "interrupted":
+                unstored_keys.append(each.row.key)
+            else:  # this map made several attempts at a row if workers of a cluster died
+                ended.append((each.row.key, each.record, max(each.result.attempts, 1)))
+        if ended:
             self._attempts |= self._store.put(ended)
-        if unstored_keys := [each.row.key for each in finished if not _has_ended(each)]:
+        if unstored_keys:
             self._store.release(unstored_keys, attempted=True)
         for outcome in finished:
             self._handed_out.pop(outcome.row.key, None)
@@ -269,35 +285,29 @@ class StoreRowQueue(RowQueue):
 
     async def _look_elsewhere(self) -> None:
         """Take results of other kernels from the store, and claim rows that they have given up."""
-        rows = list(self._claimed_elsewhere.values())[:FEW]
-        usable, ours = await self._in_thread(self._read_and_claim, rows)
+        rows = list(self._claimed_elsewhere.values())[:BATCH]
+        usable, claimed_keys = await self._in_thread(self._read_and_claim, rows)
         for row in rows:
             if row.key in usable:
-                self._deliver(row, *usable[row.key])
-            elif row.key in ours:
+                self._deliver(row, usable[row.key].result, usable[row.key].record)
+            elif row.key in claimed_keys:
                 self._ready.append(row)
             else:
                 continue
             del self._claimed_elsewhere[row.key]
         self._hand_out()
 
-    def _read_and_claim(
-        self, rows: Sequence[Row]
-    ) -> tuple[dict[str, tuple[RowResult, Record]], set[str]]:
+    def _read_and_claim(self, rows: Sequence[Row]) -> tuple[dict[str, FoundRow], set[str]]:
+        """Return the rows with usable results, and the keys of others, claimed for the waiters."""
         usable = self._read_usable(rows)
-        wanted = [row.key for row in rows if row.key not in usable][: len(self._waiters)]
-        return usable, self._store.claim(wanted, LEASE)
+        unanswered = [row for row in rows if row.key not in usable]
+        return usable, self._claim(unanswered[: len(self._waiters)])
 
-    def _read_usable(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
-        """Return the stored results that make asking needless, by key."""
+    def _read_usable(self, rows: Sequence[Row]) -> dict[str, FoundRow]:
+        """Return the stored rows that need not be asked again, by key."""
         stored_rows = find_stored_rows(self._store, rows, trust=self._trust)
-        return {each.row.key: (each.result, each.record) for each in stored_rows if each.usable}
+        return {each.row.key: each for each in stored_rows if each.usable}
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Call `work` in the thread of the store."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-
-
-def _has_ended(outcome: RowOutcome) -> bool:
-    """Return whether the row's run ended by itself and was not interrupted."""
-    return outcome.record is not None and outcome.record.get("status") != "interrupted"
