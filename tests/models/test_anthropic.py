@@ -264,6 +264,13 @@ def test_a_delta_without_a_start_makes_its_block(decode):
     )
 
 
+def test_input_without_a_start_is_kept_but_never_goes_back(decode):
+    deltas = [{"type": "input_json_delta", "partial_json": p} for p in ('{"x"', ": 1}")]
+    got = decode(start(), *block(0, {}, *deltas)[1:], *end("tool_use"))
+    assert got.extras == {"input_json": {"type": "input_json", "input": {"x": 1}}}
+    assert (got.of(parts.Resend), got.calls) == ([], [])
+
+
 def test_a_start_without_the_stop_before_closes_that_block(decode):
     got = decode(start(), *text(0, "a")[:-1], *text(0, "b"), *end())
     assert got.text == "ab"

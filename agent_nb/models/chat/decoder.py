@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import Frame, SurrogatePairs
-from ..http.decoder import CUT, FrameDecoder
+from ...wire import Frame, SurrogatePairs, as_dict, as_list
+from ..http.decoder import CALL_CUT, CUT, FrameDecoder
 from ..http.errors import error_object
 from ..http.values import flatten_text, to_json, to_text, usage_part
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
@@ -28,12 +28,11 @@ from .fast_path import Choice, read_plain_choice
 from .reasoning_details import Details
 
 PROVIDER = "openai"
-_TOO_LONG = "The call was cut off at the limit of tokens."
 # fields of a call that are read here; a Resend returns the others to the server
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
-# the fast path is given up after so many chunks in a row that it cannot read: each attempt parses
-# the chunk once more
-MISSES = 3
+# chunks in a row that the fast path cannot read until it is given up: each attempt parses the chunk
+# once more
+_MOST_MISSES = 3
 
 
 class ChatDecoder(FrameDecoder):
@@ -44,11 +43,11 @@ class ChatDecoder(FrameDecoder):
         self._calls = CallTable()
         self._details = Details()
         self._halves = SurrogatePairs()  # half a character waits for the next piece
-        self._head = False  # whether the head was emitted
-        self._usage_came = False  # whether the last chunk, which holds only usage, has come
+        self._head_emitted = False
+        self._last_chunk_came = False  # the one that holds only usage
         self._choice_index: Any = None  # index of the one choice that is read
-        self._reason = ""  # why the answer ended
-        self._usage: dict[str, Any] | None = None  # as emitted last
+        self._finish_reason = ""
+        self._latest_usage: dict[str, Any] | None = None  # as emitted last
         self._reasoning_field = ""  # name of the field that reasoning comes in
         self._misses = 0  # chunks in a row that were not plain
         self._extras = Extras(PROVIDER)
@@ -57,7 +56,7 @@ class ChatDecoder(FrameDecoder):
     @property
     def complete(self) -> bool:
         """Whether the whole answer has come: its usage may still follow."""
-        return self.done or bool(self._reason) or self._usage_came
+        return self.done or bool(self._finish_reason) or self._last_chunk_came
 
     def _finish(self, out: list[Part]) -> None:
         """Emit half characters that wait, the Resend and the open calls.
@@ -65,9 +64,13 @@ class ChatDecoder(FrameDecoder):
         The calls are incomplete if the stream broke off or the token limit was reached.
         """
         self._release(out)
-        broken = "" if self.complete and not self.failed else CUT
         self._emit_resend(out)
-        out.extend(self._calls.close(broken or (_TOO_LONG if self._reason == "length" else "")))
+        broken = ""
+        if self.failed or not self.complete:
+            broken = CUT
+        elif self._finish_reason == "length":
+            broken = CALL_CUT
+        out.extend(self._calls.close(broken))
 
     def _read_plain(self, choice: Choice, out: list[Part]) -> bool:
         """Read a plain chunk on the fast path; return False if it needs the general one."""
@@ -90,7 +93,12 @@ class ChatDecoder(FrameDecoder):
         """Read a frame: a plain chunk on the fast path, `[DONE]`, any other chunk, or an error."""
         data = frame.data
         # not the first chunk, which is the head, nor one that may continue half a character
-        if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
+        if (
+            self._misses < _MOST_MISSES
+            and self._head_emitted
+            and not self._halves
+            and frame.event == "message"
+        ):
             choice = read_plain_choice(data)
             if choice is not None and self._read_plain(choice, out):
                 self._misses = 0
@@ -107,22 +115,20 @@ class ChatDecoder(FrameDecoder):
 
     def _read_chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         """Read any chunk; with `failed` it came in a frame named `error`."""
-        choices = chunk.get("choices") or ()
-        if not self._head and (chunk.get("model") or chunk.get("id") or choices):
-            self._head = True
+        choices, groq = chunk.get("choices"), as_dict(chunk.get("x_groq"))
+        if not self._head_emitted and (chunk.get("model") or chunk.get("id") or choices):
+            self._head_emitted = True
             out.append(Head(self._status, to_text(chunk.get("model")), to_text(chunk.get("id"))))
-        error = error_object(chunk) or (chunk if failed else None)
-        # the parts of a chunk come before its error, which ends the answer
-        if isinstance(choices, list | tuple):
-            for choice in choices:
-                if isinstance(choice, dict):
-                    error = self._read_choice(choice, out) or error
-        groq = chunk.get("x_groq")
-        error = error or (groq.get("error") if isinstance(groq, dict) else None)
-        for usage in (groq.get("usage") if isinstance(groq, dict) else None, chunk.get("usage")):
+        choice_error = None
+        for choice in as_list(choices):
+            if isinstance(choice, dict):
+                choice_error = self._read_choice(choice, out) or choice_error
+        for usage in (groq.get("usage"), chunk.get("usage")):
             self._emit_usage(usage, out)
-            # usage without choices is the last chunk; with choices it may be a running count
-            self._usage_came = self._usage_came or (bool(usage) and not choices)
+            if usage and not choices:  # with choices it may be a running count
+                self._last_chunk_came = True
+        # an error ends the answer, so the other parts of its chunk come first
+        error = choice_error or error_object(chunk) or (chunk if failed else groq.get("error"))
         if error:
             self._error(error, out)
         else:
@@ -181,9 +187,7 @@ class ChatDecoder(FrameDecoder):
 
     def _emit_thought(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
         """Emit reasoning; the first piece names the field of `delta` that it came in."""
-        text = self._halves.feed(
-            "thought", thought if isinstance(thought, str) else flatten_text(thought)
-        )
+        text = self._halves.feed("thought", flatten_text(thought))
         if not text:
             return
         field = next((name for name in ("reasoning_content", "reasoning") if delta.get(name)), "")
@@ -198,11 +202,8 @@ class ChatDecoder(FrameDecoder):
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
-                self._emit_thought(
-                    piece.get("thinking") or piece.get("reasoning") or piece.get("text") or "",
-                    {},
-                    out,
-                )
+                thought = piece.get("thinking") or piece.get("reasoning") or piece.get("text")
+                self._emit_thought(thought or "", {}, out)
             elif kind in ("text", "output_text", "refusal"):
                 self._emit_text(flatten_text(piece), out)
             else:
@@ -220,16 +221,13 @@ class ChatDecoder(FrameDecoder):
             function = call.get("function")
             function = function if isinstance(function, dict) else call
             args = function.get("arguments")
-            raw = args if isinstance(args, str) else "" if args is None else to_json(args)
+            if not isinstance(args, str):
+                args = "" if args is None else to_json(args)
             index = call.get("index")
-            index = index if isinstance(index, int | str) else None
+            if not isinstance(index, int | str):
+                index = position if whole else None
             call_id = to_text(call.get("id"))
-            delta = self._calls.add(
-                position if whole and index is None else index,
-                call_id,
-                to_text(function.get("name")),
-                raw,
-            )
+            delta = self._calls.add(index, call_id, to_text(function.get("name")), args)
             if delta is not None:
                 out.append(delta)
             if call.keys() - _CALL_FIELDS:
@@ -255,8 +253,8 @@ class ChatDecoder(FrameDecoder):
             self._release(out)
             self._emit_resend(out)
             out.extend(complete_calls)
-        if reason != self._reason:
-            self._reason = reason
+        if reason != self._finish_reason:
+            self._finish_reason = reason
             out.append(Finish(reason))
 
     def _emit_resend(self, out: list[Part]) -> None:
@@ -271,8 +269,8 @@ class ChatDecoder(FrameDecoder):
 
     def _emit_usage(self, usage: Any, out: list[Part]) -> None:
         """Emit usage, unless it equals the one before."""
-        if isinstance(usage, dict) and usage and usage != self._usage:
-            self._usage = usage
+        if isinstance(usage, dict) and usage and usage != self._latest_usage:
+            self._latest_usage = usage
             out.append(usage_part(usage))
 
     def _release(self, out: list[Part]) -> None:

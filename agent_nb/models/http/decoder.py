@@ -25,6 +25,7 @@ from .errors import blot_out_secrets, error_kind, error_object, error_words, not
 from .values import is_temporary, to_json, to_text
 
 CUT = "The stream broke off before the answer was complete."
+CALL_CUT = "The call was cut off at the limit of tokens."
 
 
 class FrameDecoder(ABC):

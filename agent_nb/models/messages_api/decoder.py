@@ -7,6 +7,7 @@ Rules
 - A block's id is `prefix` and its index; every text and thought block is closed.
 - Signatures and redacted thoughts travel as `opaque`; blocks of server tools and unknown kinds as
   Resend. The next request sends them back unchanged.
+- Of an input whose block never began, which would name its tool, nothing goes back: it is an Extra.
 - Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
@@ -24,7 +25,8 @@ from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, T
 PROVIDER = "anthropic"
 # fields of `message_delta` that are read
 _READ = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
-_PIECES = "_pieces"  # our own entry in a block in progress: the pieces of its text or input
+_PIECES_KEY = "_pieces"  # our own entry in a block in progress: the pieces of its text or input
+_LOST_INPUT = "input_json"  # our own type of a block of input that never began
 # type of a delta -> the field that holds its text, the class of its part
 _TEXTS: dict[str, tuple[str, type[Text | Thought]]] = {
     "text_delta": ("text", Text),
@@ -46,7 +48,7 @@ class AnthropicDecoder(EventDecoder):
         self.content: list[dict[str, Any]] = []
         self._prefix = prefix
         self._open: dict[Any, dict[str, Any]] = {}  # index -> block in progress
-        self._index: dict[int, int] = {}  # id() of a call's block -> index of the call
+        self._call_indexes: dict[Any, int] = {}  # index of an open call's block -> that of the call
         self._usage: dict[str, Any] = {}
 
     def usage_after(self, spent: Usage) -> Usage:
@@ -83,25 +85,24 @@ class AnthropicDecoder(EventDecoder):
 
     def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin a block: emit the text that it starts with, or announce its call."""
-        start, index = event.get("content_block"), _key(event)
+        start, index = event.get("content_block"), _index_of(event)
         block = dict(start) if isinstance(start, dict) else {"type": "text", "text": ""}
         if index in self._open:
             self._end_block(index, out)
         self._open[index] = block
-        kind, name = block.get("type"), self._name(index)
+        kind, block_id = block.get("type"), self._block_id(index)
         if kind == "text" and block.get("text"):
-            out.append(Text(to_text(block["text"]), name))
+            out.append(Text(to_text(block["text"]), block_id))
         elif kind == "thinking" and block.get("thinking"):
-            out.append(Thought(to_text(block["thinking"]), name))
+            out.append(Thought(to_text(block["thinking"]), block_id))
         elif kind == "tool_use":
-            self._index[id(block)] = self.calls
-            call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
-            out.append(CallDelta("", index=self.calls, call_id=call_id, name=tool))
+            self._call_indexes[index] = self.calls
             self.calls += 1
+            self._emit_call_delta(index, "", out)
 
     def on_block_delta(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of a block and add it to the block."""
-        delta, index = event.get("delta"), _key(event)
+        delta, index = event.get("delta"), _index_of(event)
         if not isinstance(delta, dict):
             return
         kind = to_text(delta.get("type"))
@@ -110,27 +111,30 @@ class AnthropicDecoder(EventDecoder):
         block = self._open[index]
         if kind in _TEXTS:
             field, part = _TEXTS[kind]
-            if text := to_text(delta.get(field)):
-                block.setdefault(_PIECES, []).append(text)
-                out.append(part(text, self._name(index)))
+            text = to_text(delta.get(field))
+            if text:
+                block.setdefault(_PIECES_KEY, []).append(text)
+                out.append(part(text, self._block_id(index)))
         elif kind == "input_json_delta":
-            self._add_input(block, to_text(delta.get("partial_json")), out)
+            text = to_text(delta.get("partial_json"))
+            block.setdefault(_PIECES_KEY, []).append(text)
+            if text and index in self._call_indexes:  # the input of the server's tools is not ours
+                self._emit_call_delta(index, text, out)
         elif kind == "citations_delta":
             block["citations"] = [*as_list(block.get("citations")), delta.get("citation")]
             out.append(Extra(PROVIDER, "citation", delta.get("citation")))
         else:
             _merge_delta(block, delta)
 
-    def _add_input(self, block: dict[str, Any], text: str, out: list[Part]) -> None:
-        """Add a fragment of a tool's input, ours or the server's; only ours is emitted."""
-        block.setdefault(_PIECES, []).append(text)
-        if text and id(block) in self._index:
-            call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
-            out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
+    def _emit_call_delta(self, index: Any, text: str, out: list[Part]) -> None:
+        """Emit a fragment of the input of the call whose block has this index."""
+        block, call_index = self._open[index], self._call_indexes[index]
+        call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
+        out.append(CallDelta(text, index=call_index, call_id=call_id, name=tool))
 
     def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete a block."""
-        self._end_block(_key(event), out)
+        self._end_block(_index_of(event), out)
 
     def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read the stop reason and the usage."""
@@ -158,8 +162,9 @@ class AnthropicDecoder(EventDecoder):
         block = self._open.pop(index, None)
         if block is None:
             return
-        kind, name = block.get("type"), self._name(index)
-        raw = "".join(block.pop(_PIECES, []))
+        kind, block_id = block.get("type"), self._block_id(index)
+        goes_back = not broken and kind != _LOST_INPUT
+        raw = "".join(block.pop(_PIECES_KEY, []))
         if kind == "tool_use":
             complete_input = block.get("input")
             raw = raw or (to_json(complete_input) if complete_input else "")
@@ -167,29 +172,31 @@ class AnthropicDecoder(EventDecoder):
                 to_text(block.get("name")),
                 raw,
                 call_id=to_text(block.get("id")),
-                index=self._index.pop(id(block), 0),
+                index=self._call_indexes.pop(index),
                 broken=broken,
             )
             block["input"] = call.args
             out.append(call)
         elif kind == "text":
             block["text"] = to_text(block.get("text")) + raw
-            out.append(Close(name, incomplete=bool(broken)))
+            out.append(Close(block_id, incomplete=bool(broken)))
         elif kind == "thinking":
             block["thinking"] = to_text(block.get("thinking")) + raw
             if block.get("signature"):
                 opaque = {"provider": PROVIDER, "signature": block["signature"]}
-                out.append(Thought("", name, opaque=opaque))
-            out.append(Close(name, incomplete=bool(broken)))
+                out.append(Thought("", block_id, opaque=opaque))
+            out.append(Close(block_id, incomplete=bool(broken)))
         elif kind == "redacted_thinking":
             opaque = {"provider": PROVIDER, "block": block}
-            out.append(Thought("", name, {"redacted": True}, opaque))
-            out.append(Close(name, incomplete=bool(broken)))
+            out.append(Thought("", block_id, {"redacted": True}, opaque))
+            out.append(Close(block_id, incomplete=bool(broken)))
         else:
             if raw:
-                block["input"] = _input(raw)
-            out.append(Extra(PROVIDER, to_text(kind), block) if broken else Resend(PROVIDER, block))
-        if not broken and (kind != "text" or block.get("text")):
+                block["input"] = _parse_input(raw)
+            out.append(
+                Resend(PROVIDER, block) if goes_back else Extra(PROVIDER, to_text(kind), block)
+            )
+        if goes_back and (kind != "text" or block.get("text")):
             self.content.append(block)
 
     def _update_usage(self, usage: Any, out: list[Part]) -> None:
@@ -200,11 +207,11 @@ class AnthropicDecoder(EventDecoder):
             self._usage = {**self._usage, **counts}
             out.append(usage_part(self._usage))
 
-    def _name(self, index: Any) -> str:
+    def _block_id(self, index: Any) -> str:
         return f"{self._prefix}{index}"
 
 
-def _key(event: dict[str, Any]) -> Any:
+def _index_of(event: dict[str, Any]) -> Any:
     index = event.get("index")
     return index if isinstance(index, int | str) else 0
 
@@ -215,7 +222,7 @@ def _make_implied_block(delta: str) -> dict[str, Any]:
         return {"type": "thinking", "thinking": ""}
     if delta == "text_delta":
         return {"type": "text", "text": ""}
-    return {"type": delta.removesuffix("_delta")}
+    return {"type": delta.removesuffix("_delta")}  # `_LOST_INPUT`, or a new kind
 
 
 def _merge_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
@@ -226,7 +233,7 @@ def _merge_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
             block[key] = block[key] + value if joined else value
 
 
-def _input(raw: str) -> Any:
+def _parse_input(raw: str) -> Any:
     try:
         return lenient_loads(raw)
     except ValueError:

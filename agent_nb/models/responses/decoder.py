@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import SurrogatePairs, as_dict
+from ...wire import SurrogatePairs, as_dict, as_list
 from ..chat.calls import call_part
-from ..http.decoder import CUT, EventDecoder
+from ..http.decoder import CALL_CUT, CUT, EventDecoder
 from ..http.values import flatten_text, to_text, usage_part
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
 from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
 PROVIDER = "openai-responses"
-_TOO_LONG = "The call was cut off at the limit of tokens."
 # endings of the types of unknown events that are not kept, because they only report progress
 _PROGRESS_ENDINGS = (
     ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
@@ -37,15 +36,16 @@ _BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
     "response.reasoning_text": (Thought, "content_index"),
     "response.reasoning_summary_text": (Thought, "summary_index"),
 }
-_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCKS.items()}
-_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCKS.items()}
+_BLOCK_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCKS.items()}
+_BLOCK_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCKS.items()}
 
 
 class ResponsesDecoder(EventDecoder):
     """Decodes one response.
 
-    Most events are about blocks (`_PIECES`, `_ENDS`); the table `events` of the base class, at the
-    end of this file, has the others. Methods append their parts to `out`.
+    Most events are about blocks (`_BLOCK_PIECES`, `_BLOCK_ENDS`); the table `events` of the base
+    class, at the end of this file, has the others. Methods append their parts to `out`. `item` is
+    an item as the server sent it, `entry` is our Item for it.
     """
 
     def __init__(self, status: int = 200) -> None:
@@ -53,7 +53,7 @@ class ResponsesDecoder(EventDecoder):
         self._halves = SurrogatePairs()  # half a character at the end of a piece, by block
         self._head: Head | None = None  # as emitted last
         self._items = Items()
-        # block -> its item and kind
+        # block -> its entry and the class of its parts
         self._open_blocks: dict[str, tuple[Item, type[Text | Thought]]] = {}
         self._unknown_kinds: set[str] = set()  # kept as Extra, once each
         self._call_fault = CUT  # the fault of a call that is still open at the end
@@ -62,17 +62,17 @@ class ResponsesDecoder(EventDecoder):
         """End the body: close open blocks and calls, as incomplete if the response is not done."""
         for block in tuple(self._open_blocks):
             self._close_block(block, out, incomplete=not self.done)
-        for item in self._items.open(CALL):
-            self._end_call({}, item, out, broken=self._call_fault)
+        for entry in self._items.open(CALL):
+            self._end_call({}, entry, out, broken=self._call_fault)
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         """Read an event; a bare response, from a server that does not stream, ends the answer."""
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
-        elif kind in _PIECES:
-            self._emit_piece(*_PIECES[kind], event, out)
-        elif kind in _ENDS:
-            self._end_block(*_ENDS[kind], event, out)
+        elif kind in _BLOCK_PIECES:
+            self._emit_piece(*_BLOCK_PIECES[kind], event, out)
+        elif kind in _BLOCK_ENDS:
+            self._end_block(*_BLOCK_ENDS[kind], event, out)
         else:
             super()._event(kind, event, out, failed=failed)
 
@@ -104,17 +104,17 @@ class ResponsesDecoder(EventDecoder):
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
-        item, text = self._items.piece(CALL, names_of(event)), to_text(event.get("delta"))
-        if not item.call_id:
-            item.identify(to_text(event.get("call_id")) or to_text(event.get("item_id")), "")
-        if text or not item.streamed:
-            self._pass_arguments(item, text, out)
+        entry, text = self._items.piece(CALL, names_of(event)), to_text(event.get("delta"))
+        if not entry.call_id:
+            entry.identify(to_text(event.get("call_id")) or to_text(event.get("item_id")), "")
+        if text or not entry.streamed:
+            self._pass_arguments(entry, text, out)
 
     def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """End a call's arguments; pass them on if they never streamed."""
-        item = self._items.end(CALL, names_of(event))
-        if item is not None and not item.done and not item.pieces and event.get("arguments"):
-            self._pass_arguments(item, to_text(event["arguments"]), out)
+        entry = self._items.end(CALL, names_of(event))
+        if entry is not None and not entry.done and not entry.pieces and event.get("arguments"):
+            self._pass_arguments(entry, to_text(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete an item."""
@@ -134,11 +134,11 @@ class ResponsesDecoder(EventDecoder):
         """End the response: emit unstreamed content, the usage and the finish reason."""
         response = as_dict(event.get("response"))
         self.on_begin(event, out)
-        output = response.get("output")
-        self._pass_missing(
-            [item for item in output if isinstance(item, dict)] if isinstance(output, list) else [],
-            out,
-        )
+        output = [item for item in as_list(response.get("output")) if isinstance(item, dict)]
+        if self._items.all:
+            self._pass_missing(output, out)
+        else:
+            self._pass_all(output, out)
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
             out.append(usage_part(usage))
@@ -146,27 +146,32 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
-        self._call_fault = _TOO_LONG if response.get("incomplete_details") else ""
+        self._call_fault = CALL_CUT if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
 
-    def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Pass on the parts of the whole response that were not streamed."""
-        no_items = not self._items.all  # nothing was streamed
-        # how many calls were not streamed; names do not show it, as servers change them in `output`
-        missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
-        no_message = not self._items.of(MESSAGE)
+    def _pass_all(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+        """Pass on the items of a response of which nothing was streamed."""
         for index, item in enumerate(output):
-            kind = to_text(item.get("type"))
-            names = names_of({"output_index": index} if no_items else {}, item)
-            entry = None if no_items else self._items.end(kind, names, to_text(item.get("name")))
-            # the streamed item, else a new one for content that is missing
-            if entry is None and (
-                no_items or (kind == MESSAGE and no_message) or (kind == CALL and missing > 0)
-            ):
+            names = names_of({"output_index": index}, item)
+            self._complete_item(item, self._items.begin(to_text(item.get("type")), names), out)
+
+    def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+        """Pass on the messages and calls of the whole response that were not streamed."""
+        # counted, since names do not show which calls are missing: servers change them in `output`
+        missing_calls = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
+        no_message = not self._items.of(MESSAGE)
+        for item in output:
+            kind, names = to_text(item.get("type")), names_of({}, item)
+            if kind not in (MESSAGE, CALL):
+                continue
+            entry = self._items.end(kind, names, to_text(item.get("name")))
+            if entry is None and kind == CALL and missing_calls > 0:
                 entry = self._items.begin(kind, names)
-                missing -= kind == CALL
-            if entry is not None and not entry.done and (no_items or kind in (MESSAGE, CALL)):
+                missing_calls -= 1
+            elif entry is None and kind == MESSAGE and no_message:
+                entry = self._items.begin(kind, names)
+            if entry is not None and not entry.done:
                 self._complete_item(item, entry, out)
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
@@ -192,10 +197,10 @@ class ResponsesDecoder(EventDecoder):
                 for n, text in enumerate(_piece_texts(item, "content"))
             ]
         elif entry.kind == REASONING:
-            name = "content" if item.get("content") else "summary"
+            field = "content" if item.get("content") else "summary"
             parts = [
-                Thought(text, f"{entry.block}.{name[0]}{n}")
-                for n, text in enumerate(_piece_texts(item, name))
+                Thought(text, f"{entry.block}.{field[0]}{n}")
+                for n, text in enumerate(_piece_texts(item, field))
             ]
         else:
             return
@@ -203,10 +208,10 @@ class ResponsesDecoder(EventDecoder):
             entry.stream()
             out += [part, Close(part.block)]
 
-    def _pass_arguments(self, item: Item, text: str, out: list[Part]) -> None:
+    def _pass_arguments(self, entry: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
-        item.stream(text)
-        out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
+        entry.stream(text)
+        out.append(CallDelta(text, index=entry.index, call_id=entry.call_id, name=entry.name))
 
     def _end_call(
         self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = ""
@@ -227,11 +232,11 @@ class ResponsesDecoder(EventDecoder):
         self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
     ) -> None:
         """Emit a piece of text or reasoning; `number_field` has the number of its block."""
-        item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
-        block = _block(item, event, number_field)
+        entry = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
+        block = _block_name(entry, event, number_field)
         text = self._halves.feed(block, to_text(event.get("delta")))
-        self._open_blocks[block] = (item, kind)
-        item.stream()
+        self._open_blocks[block] = (entry, kind)
+        entry.stream()
         if text:
             out.append(kind(text, block))
 
@@ -240,17 +245,15 @@ class ResponsesDecoder(EventDecoder):
     ) -> None:
         """Close a block; pass it on whole if its item never streamed."""
         item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
-        item = self._items.known(item_kind, names)
-        # the event names no known item: it is about an open one, or about the first of its kind;
-        # if all items of this kind are done, it repeats one of them
-        if item is None and (self._items.open(item_kind) or not self._items.of(item_kind)):
-            item = self._items.piece(item_kind, names)
-        if item is None:
-            return
-        if not item.streamed:
+        entry = self._items.known(item_kind, names)
+        if entry is None:
+            if self._items.of(item_kind) and not self._items.open(item_kind):
+                return  # all items of this kind are done: the event repeats one of them
+            entry = self._items.piece(item_kind, names)
+        if not entry.streamed:
             whole = {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))}
             self._emit_piece(kind, number_field, whole, out)
-        block = _block(item, event, number_field)
+        block = _block_name(entry, event, number_field)
         if block in self._open_blocks:
             self._close_block(block, out)
 
@@ -262,20 +265,19 @@ class ResponsesDecoder(EventDecoder):
         out.append(Close(block, incomplete=incomplete))
 
 
-def _block(item: Item, event: dict[str, Any], number_field: str) -> str:
+def _block_name(entry: Item, event: dict[str, Any], number_field: str) -> str:
     """Return the name of the block that `event` is about; `number_field` has its number."""
     number = event.get(number_field)
-    return f"{item.block}.{'s' if number_field == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
+    if not isinstance(number, int):
+        number = 0
+    return f"{entry.block}.{'s' if number_field == 'summary_index' else ''}{number}"
 
 
-def _piece_texts(item: dict[str, Any], name: str) -> list[str]:
-    """Return the texts in the field `name` of an item, a list or one piece, without empty ones."""
-    pieces = item.get(name)
-    return [
-        text
-        for piece in (pieces if isinstance(pieces, list) else [pieces])
-        if (text := flatten_text(piece))
-    ]
+def _piece_texts(item: dict[str, Any], field: str) -> list[str]:
+    """Return the texts in a field of an item, a list or one piece, without empty ones."""
+    pieces = item.get(field)
+    texts = map(flatten_text, pieces if isinstance(pieces, list) else [pieces])
+    return [text for text in texts if text]
 
 
 # type of an event -> the method that reads it
