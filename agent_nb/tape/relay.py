@@ -120,10 +120,10 @@ class Relay:
         """Let requests wait for their turn, per minute and at once, and give them a budget in US
         dollars; 0: no limit, None: as it is.
         """
-        places = self.limiter.places
+        queue = self.limiter.queue
         self.limiter.change(
-            places.rpm if rpm is None else int(rpm),
-            places.concurrency if concurrency is None else int(concurrency),
+            queue.rpm if rpm is None else int(rpm),
+            queue.concurrency if concurrency is None else int(concurrency),
         )
         if budget is not None:
             self.decisions.spending.change_budget(budget)

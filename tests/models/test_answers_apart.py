@@ -22,7 +22,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent
 from agent_nb.external.connect import Target, connect, send_request
-from agent_nb.models.http import direct, network, places, retry
+from agent_nb.models.http import direct, network, request_queue, retry
 from agent_nb.models.http.client import Http
 from agent_nb.models.openai import provider
 
@@ -32,7 +32,7 @@ AT_ONCE = pytest.mark.parametrize("concurrency", [1, 10, 100])
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    for module in (retry, places):
+    for module in (retry, request_queue):
         monkeypatch.setattr(module, "BUSY", (0.001,) * 7)
     monkeypatch.setattr(retry, "AWAY", (0.001,) * 3)
 

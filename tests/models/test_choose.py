@@ -268,6 +268,20 @@ def test_every_provider_offers_what_a_model_has(name):
     assert model.name == f"{name}/x"
 
 
+@pytest.mark.parametrize(
+    ("url", "access"),
+    [
+        ("https://api.openai.com/v1", "missing: set OPENAI_API_KEY"),
+        ("https://api.openai.com.lab/v1", "not needed"),
+        ("http://lab/v1?to=//api.openai.com", "not needed"),
+    ],
+)
+def test_only_the_own_server_of_a_provider_needs_a_key(monkeypatch, url, access):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    assert choose.make_model("openai/x").access == access
+
+
 def test_base_urls_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://lab:8000/v1/")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://lab:9000/v1")

@@ -134,21 +134,24 @@ PASSING = parts.Fault("provider", "busy", retryable=True)
 
 def test_nothing_goes_out_before_the_answer_begins():
     gate = Gate()
-    assert gate.take([HEAD, parts.Usage(1)]) == ([], None)
-    assert gate.take([TEXT]) == ([HEAD, parts.Usage(1), TEXT], None)
+    assert gate.pass_parts([HEAD, parts.Usage(1)]) == []
+    assert gate.pass_parts([TEXT]) == [HEAD, parts.Usage(1), TEXT]
+    assert gate.error is None
 
 
 def test_a_fault_before_the_answer_may_be_retried():
-    out, error = Gate().take([HEAD, PASSING])
-    assert (out, error.retryable) == ([], True)
+    gate = Gate()
+    assert gate.pass_parts([HEAD, PASSING]) == []
+    assert gate.error.retryable
 
 
 def test_a_fault_with_the_first_text_comes_after_it_and_may_not_be_retried():
-    out, error = Gate().take([HEAD, TEXT, PASSING])
-    assert (out, error.retryable) == ([HEAD, TEXT], False)
+    gate = Gate()
+    assert gate.pass_parts([HEAD, TEXT, PASSING]) == [HEAD, TEXT]
+    assert not gate.error.retryable
 
 
 def test_an_empty_answer_goes_out_at_its_end():
     gate = Gate()
-    gate.take([HEAD])
-    assert gate.take([parts.Usage(1)], last=True) == ([HEAD, parts.Usage(1)], None)
+    assert gate.pass_parts([HEAD, parts.Usage(1)]) == []
+    assert gate.release() == [HEAD, parts.Usage(1)]

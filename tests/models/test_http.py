@@ -19,7 +19,7 @@ from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
 from agent_nb.models.http import client
 from agent_nb.models.http.client import checked_url, is_loopback
-from agent_nb.models.http.network_errors import fault_of
+from agent_nb.models.http.network_errors import make_connection_error
 from agent_nb.models.openai import provider
 from agent_nb.models.timeouts import Timeouts
 
@@ -538,7 +538,7 @@ def test_an_untrusted_certificate_names_the_variables():
     cause = ssl.SSLCertVerificationError("CERTIFICATE_VERIFY_FAILED: self-signed certificate")
     error = httpx.ConnectError("CERTIFICATE_VERIFY_FAILED")
     error.__cause__ = cause
-    fault = fault_of(error, "lab:443", Timeouts().connect)
+    fault = make_connection_error(error, "lab:443", Timeouts().connect)
     assert "SSL_CERT_FILE (or REQUESTS_CA_BUNDLE)" in str(fault)
     assert (fault.code, fault.retryable) == ("tls", False)
 
@@ -546,13 +546,15 @@ def test_an_untrusted_certificate_names_the_variables():
 def test_a_server_that_speaks_no_tls_is_named_so():
     error = httpx.ConnectError("WRONG_VERSION_NUMBER")
     error.__cause__ = ssl.SSLError("WRONG_VERSION_NUMBER")
-    assert "Does it speak https?" in str(fault_of(error, "lab:443", Timeouts().connect))
+    assert "Does it speak https?" in str(
+        make_connection_error(error, "lab:443", Timeouts().connect)
+    )
 
 
 def test_tls_that_breaks_off_later_is_a_broken_connection():
     error = httpx.ReadError("eof")
     error.__cause__ = ssl.SSLEOFError("eof")
-    assert fault_of(error, "lab:443", Timeouts().connect).code == "cut"
+    assert make_connection_error(error, "lab:443", Timeouts().connect).code == "cut"
 
 
 @pytest.mark.parametrize(
@@ -566,7 +568,7 @@ def test_tls_that_breaks_off_later_is_a_broken_connection():
     ],
 )
 def test_every_fault_of_the_transport_has_its_code(error, code, retryable):
-    fault = fault_of(error, "lab", Timeouts().connect)
+    fault = make_connection_error(error, "lab", Timeouts().connect)
     assert (fault.code, fault.retryable) == (code, retryable)
     assert "secret" not in str(fault)
 

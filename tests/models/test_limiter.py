@@ -18,7 +18,15 @@ from agent_nb.errors import ModelError
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
 from agent_nb.models.http.limiter import Limiter, report_waits
-from agent_nb.models.http.places import FAR, MEMORY, POLL, SLOW, STALE, WINDOW, Places
+from agent_nb.models.http.request_queue import (
+    LONGEST_POLL,
+    MEMORY,
+    POLL,
+    SLOW_POLL,
+    STALE_AFTER,
+    WINDOW,
+    RequestQueue,
+)
 from agent_nb.models.http.retry import BUSY, Failures
 
 
@@ -43,184 +51,184 @@ class Clock:
 # --- the core
 
 
-def enter_and_hear(places, now, lane=""):
+def enter_and_hear(queue, now, lane=""):
     """Enter at once, and hear the answer begin."""
-    ticket = places.join(now, lane)
-    assert places.enter(ticket, now) == 0
-    places.note_answer(ticket, now)
+    ticket = queue.join(now, lane)
+    assert queue.enter(ticket, now) == 0
+    queue.note_answer(ticket, now)
     return ticket
 
 
 def test_requests_at_once_are_limited_and_a_place_that_is_left_is_free():
-    places = Places(concurrency=2)
-    a, b, c = (places.join(0.0) for _ in range(3))
-    assert (places.enter(a, 0.0), places.enter(b, 0.0), places.enter(c, 0.0)) == (0, 0, POLL)
-    assert places.reason(c, 0.0) == "concurrency 2"
-    places.leave(a, 0.1)
-    assert places.enter(c, 0.1) == 0
+    queue = RequestQueue(concurrency=2)
+    a, b, c = (queue.join(0.0) for _ in range(3))
+    assert (queue.enter(a, 0.0), queue.enter(b, 0.0), queue.enter(c, 0.0)) == (0, 0, POLL)
+    assert queue.reason(c, 0.0) == "concurrency 2"
+    queue.leave(a, 0.1)
+    assert queue.enter(c, 0.1) == 0
 
 
 def test_the_window_slides():
-    places = Places(rpm=2)
+    queue = RequestQueue(rpm=2)
     for now in (0.0, 30.0):
-        enter_and_hear(places, now)
-    late = places.join(59.0)
-    assert places.enter(late, 59.0) == SLOW
-    assert places.reason(late, 59.0) == "rpm 2"
-    assert places.enter(late, 59.98) == pytest.approx(0.02)
-    assert places.enter(late, 60.0) == 0
-    assert places.enter(places.join(61.0), 61.0) > 0
+        enter_and_hear(queue, now)
+    late = queue.join(59.0)
+    assert queue.enter(late, 59.0) == SLOW_POLL
+    assert queue.reason(late, 59.0) == "rpm 2"
+    assert queue.enter(late, 59.98) == pytest.approx(0.02)
+    assert queue.enter(late, 60.0) == 0
+    assert queue.enter(queue.join(61.0), 61.0) > 0
 
 
 def test_without_limits_everyone_enters():
-    places = Places()
-    assert all(places.enter(places.join(0.0), 0.0) == 0 for _ in range(1000))
+    queue = RequestQueue()
+    assert all(queue.enter(queue.join(0.0), 0.0) == 0 for _ in range(1000))
 
 
 def test_nobody_is_overtaken():
-    places = Places(concurrency=1)
-    inside, first, second = (places.join(0.0) for _ in range(3))
-    assert places.enter(inside, 0.0) == 0
-    places.leave(inside, 0.0)
-    assert places.enter(second, 0.0) == POLL
-    assert places.enter(first, 0.0) == 0
+    queue = RequestQueue(concurrency=1)
+    inside, first, second = (queue.join(0.0) for _ in range(3))
+    assert queue.enter(inside, 0.0) == 0
+    queue.leave(inside, 0.0)
+    assert queue.enter(second, 0.0) == POLL
+    assert queue.enter(first, 0.0) == 0
 
 
 def test_one_that_gave_up_is_not_waited_for():
-    places = Places(concurrency=1)
-    first, second = places.join(0.0), places.join(0.0)
-    places.leave(first, 0.0)
-    assert places.enter(second, 0.0) == 0
+    queue = RequestQueue(concurrency=1)
+    first, second = queue.join(0.0), queue.join(0.0)
+    queue.leave(first, 0.0)
+    assert queue.enter(second, 0.0) == 0
 
 
 def test_one_that_stopped_asking_lets_others_go_first_and_keeps_its_turn():
-    places = Places(concurrency=1)
-    blocked, second, third = (places.join(0.0) for _ in range(3))
-    assert places.enter(second, STALE - 0.1) == POLL
-    assert places.enter(second, STALE) == 0
-    assert places.enter(third, STALE) > 0
-    places.leave(second, STALE)
-    assert places.enter(blocked, STALE + 1) == 0
-    assert places.enter(third, STALE + 1) == POLL
+    queue = RequestQueue(concurrency=1)
+    blocked, second, third = (queue.join(0.0) for _ in range(3))
+    assert queue.enter(second, STALE_AFTER - 0.1) == POLL
+    assert queue.enter(second, STALE_AFTER) == 0
+    assert queue.enter(third, STALE_AFTER) > 0
+    queue.leave(second, STALE_AFTER)
+    assert queue.enter(blocked, STALE_AFTER + 1) == 0
+    assert queue.enter(third, STALE_AFTER + 1) == POLL
 
 
 def test_those_behind_ask_less_than_the_first_before_they_count_as_gone():
-    places = Places(concurrency=1)
-    assert places.enter(places.join(0.0), 0.0) == 0
-    waiting = [places.join(0.0) for _ in range(1000)]
-    rests = [places.enter(ticket, 0.0) for ticket in waiting]
+    queue = RequestQueue(concurrency=1)
+    assert queue.enter(queue.join(0.0), 0.0) == 0
+    waiting = [queue.join(0.0) for _ in range(1000)]
+    rests = [queue.enter(ticket, 0.0) for ticket in waiting]
     assert rests == sorted(rests)
-    assert (rests[0], rests[-1]) == (POLL, FAR)
-    assert FAR < STALE
+    assert (rests[0], rests[-1]) == (POLL, LONGEST_POLL)
+    assert LONGEST_POLL < STALE_AFTER
 
 
 def test_a_request_counts_from_when_its_answer_begins():
-    places = Places(rpm=1)
-    slow = places.join(0.0)
-    assert places.enter(slow, 0.0) == 0
-    other = places.join(0.0)
-    assert places.enter(other, 65.0) > 0
-    places.note_answer(slow, 66.0)
-    assert places.enter(other, 66.0 + WINDOW - 0.1) == pytest.approx(0.1)
-    assert places.enter(other, 66.0 + WINDOW) == 0
+    queue = RequestQueue(rpm=1)
+    slow = queue.join(0.0)
+    assert queue.enter(slow, 0.0) == 0
+    other = queue.join(0.0)
+    assert queue.enter(other, 65.0) > 0
+    queue.note_answer(slow, 66.0)
+    assert queue.enter(other, 66.0 + WINDOW - 0.1) == pytest.approx(0.1)
+    assert queue.enter(other, 66.0 + WINDOW) == 0
 
 
 def test_a_request_that_was_given_up_before_its_answer_counts_too():
-    places = Places(rpm=1)
-    lost = places.join(0.0)
-    assert places.enter(lost, 0.0) == 0
-    places.leave(lost, 5.0)
-    assert places.enter(places.join(6.0), 6.0) > 0
+    queue = RequestQueue(rpm=1)
+    lost = queue.join(0.0)
+    assert queue.enter(lost, 0.0) == 0
+    queue.leave(lost, 5.0)
+    assert queue.enter(queue.join(6.0), 6.0) > 0
 
 
 # --- refusals
 
 
-def inside(places, count, now=0.0, lane=""):
+def inside(queue, count, now=0.0, lane=""):
     """Let so many requests of a lane enter, and return their tickets."""
-    tickets = [places.join(now, lane) for _ in range(count)]
-    assert [places.enter(ticket, now) for ticket in tickets] == [0] * count
+    tickets = [queue.join(now, lane) for _ in range(count)]
+    assert [queue.enter(ticket, now) for ticket in tickets] == [0] * count
     return tickets
 
 
 def test_a_refusal_closes_the_endpoint_for_as_long_as_the_server_asks():
-    places = Places()
-    (refused,) = inside(places, 1)
-    assert places.note_refusal(refused, 1.0, 7.0) == "first"
-    places.leave(refused, 1.0)
-    other = places.join(1.0)
-    assert places.enter(other, 1.0) == SLOW
-    assert places.reason(other, 1.0) == "it refuses requests for 7 s"
-    assert places.enter(other, 7.9) == pytest.approx(0.1)
-    assert places.enter(other, 8.0) == 0
+    queue = RequestQueue()
+    (refused,) = inside(queue, 1)
+    assert queue.note_refusal(refused, 1.0, 7.0) == "first"
+    queue.leave(refused, 1.0)
+    other = queue.join(1.0)
+    assert queue.enter(other, 1.0) == SLOW_POLL
+    assert queue.reason(other, 1.0) == "it refuses requests for 7 s"
+    assert queue.enter(other, 7.9) == pytest.approx(0.1)
+    assert queue.enter(other, 8.0) == 0
 
 
 def test_other_models_of_the_endpoint_are_not_held_up():
-    places = Places()
-    (refused,) = inside(places, 1, lane="a")
-    places.note_refusal(refused, 0.0, 30.0)
-    held, free = places.join(1.0, "a"), places.join(1.0, "b")
-    assert places.enter(held, 1.0) > 0
-    assert places.enter(free, 1.0) == 0
+    queue = RequestQueue()
+    (refused,) = inside(queue, 1, lane="a")
+    queue.note_refusal(refused, 0.0, 30.0)
+    held, free = queue.join(1.0, "a"), queue.join(1.0, "b")
+    assert queue.enter(held, 1.0) > 0
+    assert queue.enter(free, 1.0) == 0
 
 
 def test_requests_refused_together_are_one_wave():
-    places = Places()
-    tickets = inside(places, 5)
-    assert [places.note_refusal(t, 1.0, 2.0) for t in tickets] == ["first", *["shared"] * 4]
+    queue = RequestQueue()
+    tickets = inside(queue, 5)
+    assert [queue.note_refusal(t, 1.0, 2.0) for t in tickets] == ["first", *["shared"] * 4]
     for ticket in tickets:
-        places.leave(ticket, 1.0)
-    (late,) = inside(places, 1, 3.0)
-    assert places.note_refusal(late, 3.5, 2.0) == "first"
+        queue.leave(ticket, 1.0)
+    (late,) = inside(queue, 1, 3.0)
+    assert queue.note_refusal(late, 3.5, 2.0) == "first"
 
 
 def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
-    places, now, waits = Places(), 0.0, []
+    queue, now, waits = RequestQueue(), 0.0, []
     for answered in (False, False, False, True, False):
-        (ticket,) = inside(places, 1, now)
+        (ticket,) = inside(queue, 1, now)
         if answered:
-            places.note_answer(ticket, now)
+            queue.note_answer(ticket, now)
         else:
-            places.note_refusal(ticket, now)
-        places.leave(ticket, now)
-        other = places.join(now)
+            queue.note_refusal(ticket, now)
+        queue.leave(ticket, now)
+        other = queue.join(now)
         opens = now
-        while places.enter(other, opens):
+        while queue.enter(other, opens):
             opens += 0.25
-        places.leave(other, opens)
+        queue.leave(other, opens)
         waits.append(opens - now)
         now = opens
     assert waits == [BUSY[0], BUSY[1], BUSY[2], 0.0, BUSY[0]]
 
 
 def test_after_a_refusal_half_as_many_enter_and_answers_let_in_more():
-    places = Places()
-    for ticket in inside(places, 8):
-        places.note_refusal(ticket, 0.0, 1.0)
-        places.leave(ticket, 0.0)
-    tickets = [places.join(1.0) for _ in range(8)]
-    entered = [t for t in tickets if not places.enter(t, 1.0)]
+    queue = RequestQueue()
+    for ticket in inside(queue, 8):
+        queue.note_refusal(ticket, 0.0, 1.0)
+        queue.leave(ticket, 0.0)
+    tickets = [queue.join(1.0) for _ in range(8)]
+    entered = [t for t in tickets if not queue.enter(t, 1.0)]
     assert entered == tickets[:4]
-    assert places.reason(tickets[4], 1.0) == "it refused requests before"
+    assert queue.reason(tickets[4], 1.0) == "it refused requests before"
     for ticket in entered:
-        places.note_answer(ticket, 2.0)
-    assert [t for t in tickets[4:] if not places.enter(t, 2.0)] == tickets[4:5]
+        queue.note_answer(ticket, 2.0)
+    assert [t for t in tickets[4:] if not queue.enter(t, 2.0)] == tickets[4:5]
 
 
 def test_a_refusal_is_forgotten_after_a_while():
-    places = Places()
-    for ticket in inside(places, 8):
-        places.note_refusal(ticket, 0.0, 1.0)
-        places.leave(ticket, 0.0)
-    assert len(inside(places, 8, 1.0 + MEMORY)) == 8
+    queue = RequestQueue()
+    for ticket in inside(queue, 8):
+        queue.note_refusal(ticket, 0.0, 1.0)
+        queue.leave(ticket, 0.0)
+    assert len(inside(queue, 8, 1.0 + MEMORY)) == 8
 
 
 def test_an_endpoint_that_only_refuses_is_given_up_in_the_end():
-    places, now, kinds = Places(), 0.0, []
+    queue, now, kinds = RequestQueue(), 0.0, []
     for _ in range(len(BUSY) + 2):
-        (ticket,) = inside(places, 1, now)
-        kinds.append(places.note_refusal(ticket, now, 1.0))
-        places.leave(ticket, now)
+        (ticket,) = inside(queue, 1, now)
+        kinds.append(queue.note_refusal(ticket, now, 1.0))
+        queue.leave(ticket, now)
         now += 1.0
     assert kinds == ["first"] * len(BUSY) + ["final"] * 2
 
@@ -234,24 +242,24 @@ Action = st.tuples(
 
 @given(rpm=st.integers(0, 4), most=st.integers(0, 3), actions=st.lists(Action, max_size=150))
 def test_the_limits_hold_whatever_happens(rpm, most, actions):
-    places, now, begun, inside, tickets = Places(rpm, most), 0.0, [], set(), []
+    queue, now, begun, inside, tickets = RequestQueue(rpm, most), 0.0, [], set(), []
     shut = 0.0
     for what, which, passed in actions:
         now += passed
         if what == "join":
-            tickets.append(places.join(now))
+            tickets.append(queue.join(now))
         elif tickets:
             ticket = tickets[which % len(tickets)]
             if what == "leave":
-                places.leave(ticket, now)
+                queue.leave(ticket, now)
                 inside.discard(ticket)
                 tickets.remove(ticket)
             elif what == "hear":
-                places.note_answer(ticket, now)
+                queue.note_answer(ticket, now)
             elif what == "refuse" and ticket in inside:
-                if places.note_refusal(ticket, now, passed) != "final":
+                if queue.note_refusal(ticket, now, passed) != "final":
                     shut = max(shut, now + passed)
-            elif ticket not in inside and places.enter(ticket, now) == 0:
+            elif ticket not in inside and queue.enter(ticket, now) == 0:
                 assert now >= shut
                 inside.add(ticket)
                 begun.append(now)
@@ -267,19 +275,19 @@ def test_the_limits_hold_whatever_happens(rpm, most, actions):
     holds=st.lists(st.floats(0.0, 90.0), min_size=1, max_size=12),
 )
 def test_everyone_enters_in_order_and_as_soon_as_the_limits_allow(rpm, most, holds):
-    places, now = Places(rpm, most), 0.0
-    tickets = [places.join(now) for _ in holds]
+    queue, now = RequestQueue(rpm, most), 0.0
+    tickets = [queue.join(now) for _ in holds]
     waiting, leaving, begun = list(tickets), {}, []
     while waiting:
         for ticket, until in list(leaving.items()):
             if until <= now:
-                places.leave(ticket, now)
+                queue.leave(ticket, now)
                 del leaving[ticket]
-        entered = [t for t in waiting if places.enter(t, now) == 0]
+        entered = [t for t in waiting if queue.enter(t, now) == 0]
         for ticket in entered:
             waiting.remove(ticket)
             leaving[ticket] = now + holds[tickets.index(ticket)]
-            places.note_answer(ticket, now)
+            queue.note_answer(ticket, now)
             begun.append((ticket, now))
         if waiting and not entered:
             free = not most or len(leaving) < most
@@ -297,7 +305,7 @@ class Counted:
     def __init__(self, limiter):
         self.limiter, self.inside, self.most, self.entered = limiter, 0, 0, []
         self._lock = threading.Lock()
-        enter = limiter.places.enter
+        enter = limiter.queue.enter
 
         def watched(ticket, now):
             rest = enter(ticket, now)
@@ -305,7 +313,7 @@ class Counted:
                 self.entered.append(now)
             return rest
 
-        limiter.places.enter = watched
+        limiter.queue.enter = watched
 
     async def ask(self, clock):
         async with self.limiter.admit():
@@ -319,7 +327,7 @@ class Counted:
 
 def test_many_threads_with_event_loops_of_their_own_keep_to_the_limits():
     clock = Clock()
-    counted = Counted(Limiter("lab", Places(20, 3), clock=clock, pause=clock.pause))
+    counted = Counted(Limiter("lab", RequestQueue(20, 3), clock=clock, pause=clock.pause))
 
     def cell():
         async def main():
@@ -343,7 +351,7 @@ def test_many_threads_with_event_loops_of_their_own_keep_to_the_limits():
 
 def test_cancelled_waits_leave_the_queue():
     clock = Clock()
-    limiter = Limiter("lab", Places(concurrency=1), clock=clock, pause=clock.pause)
+    limiter = Limiter("lab", RequestQueue(concurrency=1), clock=clock, pause=clock.pause)
 
     async def hold(scope):
         with scope:
@@ -357,18 +365,18 @@ def test_cancelled_waits_leave_the_queue():
                 group.start_soon(hold, scope)
             for _ in range(20):
                 await anyio.sleep(0)
-            assert len(limiter.places.waiting) == 3
+            assert len(limiter.queue.waiting) == 3
             for scope in reversed(scopes):
                 scope.cancel()
         async with limiter.admit():
-            return len(limiter.places.waiting), limiter.places.inside
+            return len(limiter.queue.waiting), limiter.queue.inside
 
     assert wait(main) == (0, 1)
 
 
 def test_a_place_in_an_event_loop_that_is_gone_is_free_again():
     clock = Clock()
-    limiter = Limiter("lab", Places(concurrency=1), clock=clock, pause=clock.pause)
+    limiter = Limiter("lab", RequestQueue(concurrency=1), clock=clock, pause=clock.pause)
 
     async def entered():
         holder = limiter.admit()
@@ -392,7 +400,7 @@ def test_a_place_in_an_event_loop_that_is_gone_is_free_again():
 
 def test_a_wait_of_more_than_a_second_is_reported_and_its_end():
     clock, words = Clock(), []
-    limiter = Limiter("lab:8000", Places(rpm=1), clock=clock, pause=clock.pause)
+    limiter = Limiter("lab:8000", RequestQueue(rpm=1), clock=clock, pause=clock.pause)
 
     async def main():
         with report_waits(words.append):
@@ -409,7 +417,7 @@ def test_a_place_that_becomes_free_is_taken_at_once_whatever_the_loop():
     async def never(bell, seconds):
         await bell.wait(3600)
 
-    limiter, order = Limiter("lab", Places(concurrency=1), pause=never), []
+    limiter, order = Limiter("lab", RequestQueue(concurrency=1), pause=never), []
     inside = threading.Event()
 
     async def ask(number):
@@ -431,7 +439,7 @@ def test_a_place_that_becomes_free_is_taken_at_once_whatever_the_loop():
         async with limiter.admit():
             for thread in threads:
                 thread.start()
-            while len(limiter.places.waiting) < 12:
+            while len(limiter.queue.waiting) < 12:
                 await anyio.sleep(0.001)
 
     threads = [threading.Thread(target=cell, args=(number,)) for number in range(4)]
@@ -439,11 +447,11 @@ def test_a_place_that_becomes_free_is_taken_at_once_whatever_the_loop():
     for thread in threads:
         thread.join()
     assert len(order) == 12
-    assert limiter.places.inside == 0
+    assert limiter.queue.inside == 0
 
 
 def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
-    limiter = Limiter("lab", Places())
+    limiter = Limiter("lab", RequestQueue())
 
     async def main():
         async with limiter.admit("m") as one, limiter.admit("m") as other:
@@ -469,28 +477,28 @@ def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
     ],
 )
 def test_faults_that_are_of_one_request_or_too_long_close_nothing(fault):
-    limiter = Limiter("lab", Places())
+    limiter = Limiter("lab", RequestQueue())
 
     async def main():
         async with limiter.admit("m") as place:
             place.note_refusal(fault)
         async with limiter.admit("m"):
-            return limiter.places.inside
+            return limiter.queue.inside
 
     assert wait(main) == 1
     assert not fault.shared
 
 
 def test_the_strictest_of_several_limits_holds_while_they_last():
-    limiter = Limiter("lab", Places(rpm=100))
-    places = limiter.places
+    limiter = Limiter("lab", RequestQueue(rpm=100))
+    queue = limiter.queue
     with limiter.tightened(rpm=200, concurrency=8):
-        assert (places.rpm, places.concurrency) == (100, 8)
+        assert (queue.rpm, queue.concurrency) == (100, 8)
         with limiter.tightened(rpm=30):
-            assert (places.rpm, places.concurrency) == (30, 8)
+            assert (queue.rpm, queue.concurrency) == (30, 8)
             limiter.change(20, 0)
-            assert (places.rpm, places.concurrency) == (20, 8)
-    assert (places.rpm, places.concurrency) == (20, 0)
+            assert (queue.rpm, queue.concurrency) == (20, 8)
+    assert (queue.rpm, queue.concurrency) == (20, 0)
 
 
 def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypatch):
@@ -500,21 +508,21 @@ def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypa
         name = "own/x"
 
     class Known:
-        limiter = Limiter("lab", Places())
+        limiter = Limiter("lab", RequestQueue())
 
     async def ask(most):
         async with Limiter.wait_for_slot(Foreign(), print):
-            most.append(module._by_name["own/x"].places.inside)
+            most.append(module._by_name["own/x"].queue.inside)
             await anyio.sleep(0.001)
 
     async def main():
         most = []
         with Limiter.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
-            assert Known.limiter.places.concurrency == 2
+            assert Known.limiter.queue.concurrency == 2
             async with anyio.create_task_group() as group:
                 for _ in range(6):
                     group.start_soon(ask, most)
-        assert Known.limiter.places.concurrency == 0
+        assert Known.limiter.queue.concurrency == 0
         async with Limiter.wait_for_slot(Known(), print), Limiter.wait_for_slot(Known(), print):
             return most
 
@@ -530,7 +538,7 @@ def test_a_model_without_a_name_is_tightened_by_that_of_its_class(monkeypatch):
     async def main():
         with Limiter.limit_endpoints([Nameless()], concurrency=2):
             async with Limiter.wait_for_slot(Nameless(), print):
-                return module._by_name["Nameless"].places.inside
+                return module._by_name["Nameless"].queue.inside
 
     assert wait(main) == 1
 
@@ -561,7 +569,7 @@ def test_models_of_one_endpoint_share_its_limiter_and_others_have_another(lab):
     lab("rpm = 7\nconcurrency = 2", lambda peer: peer.stream(chunk("x"), "data: [DONE]\n\n"))
     one, other = choose.make_model("lab/a"), choose.make_model("lab/b")
     assert one.limiter is other.limiter
-    assert (one.limiter.places.rpm, one.limiter.places.concurrency) == (7, 2)
+    assert (one.limiter.queue.rpm, one.limiter.queue.concurrency) == (7, 2)
     assert choose.make_model("openai/x").limiter is not one.limiter
 
 
@@ -632,7 +640,7 @@ def test_retries_and_sub_agents_take_their_places_too(lab, monkeypatch):
     entered, admit = [], Limiter.admit
 
     def watched(self, lane):
-        entered.append(self.places.inside)
+        entered.append(self.queue.inside)
         return admit(self, lane)
 
     monkeypatch.setattr(Limiter, "admit", watched)
@@ -643,7 +651,7 @@ def test_retries_and_sub_agents_take_their_places_too(lab, monkeypatch):
 
 def test_a_stopped_run_leaves_the_queue_and_says_what_it_waited_for(lab, monkeypatch):
     lab("concurrency = 1", lambda peer: peer.stream(chunk("x"), "data: [DONE]\n\n"))
-    monkeypatch.setattr(module, "VISIBLE", 0.0)
+    monkeypatch.setattr(module, "REPORTED_AFTER", 0.0)
     agent = Agent("lab/a", secrets={})
     limiter = agent.model.limiter
 
@@ -655,7 +663,7 @@ def test_a_stopped_run_leaves_the_queue_and_says_what_it_waited_for(lab, monkeyp
                     words.append(event.text)
                     stream.stop()
             run = await stream
-        return run.status, words, limiter.places.waiting
+        return run.status, words, limiter.queue.waiting
 
     status, words, waiting = wait(main)
     assert (status, waiting) == ("interrupted", [])

@@ -8,10 +8,10 @@ from agent_nb.tape.relay import Relay
 def test_the_command_limits_the_calls_of_the_kernel(provider, loaded):
     loaded.run_cell("%agent tape --rpm 60 --concurrency 4").raise_error()
     try:
-        places = Relay.RUNNING.limiter.places
-        assert (places.rpm, places.concurrency) == (60, 4)
+        queue = Relay.RUNNING.limiter.queue
+        assert (queue.rpm, queue.concurrency) == (60, 4)
         loaded.run_cell("%agent tape").raise_error()
-        assert (places.rpm, places.concurrency) == (60, 4)
+        assert (queue.rpm, queue.concurrency) == (60, 4)
     finally:
         loaded.run_cell("%agent tape off").raise_error()
 

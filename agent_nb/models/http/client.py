@@ -33,7 +33,7 @@ from ...wire import lenient_loads
 from ..timeouts import Timeouts
 from .connections import Connections
 from .errors import blot_out_secrets
-from .network_errors import fault_of
+from .network_errors import make_connection_error
 from .patience import wait_within
 from .reply import Reply
 from .transport import Response, Transport, make_transport, raw_headers
@@ -114,7 +114,7 @@ class Http:
                 raw = {name: value.encode("latin-1") for name, value in headers.items()}
                 response = await transport.send(method, httpx.URL(self.base_url + path), raw, body)
             except Exception as error:
-                raise fault_of(error, self.host, self.timeouts.connect) from None
+                raise make_connection_error(error, self.host, self.timeouts.connect) from None
             try:
                 yield response, raw_headers(response)
             finally:
@@ -159,7 +159,7 @@ class Http:
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
             ) from None
         except Exception as error:
-            raise fault_of(error, self.host, self.timeouts.connect) from None
+            raise make_connection_error(error, self.host, self.timeouts.connect) from None
 
     async def _open(self) -> Connections:
         """Return this event loop's connections. Raises UsageError where live runs are forbidden."""

@@ -7,8 +7,9 @@ Rules
 - First come, first served, over all agents, rows, retries, threads and event loops.
 - Limits come from the configuration, and from maps while they run (`tightened`): the strictest
   holds.
+- A request draws a ticket of the endpoint's `RequestQueue`; a `Slot` is its way to report back.
 - A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
-  model; `places` says for how long. The run of the refused request retries it (`retry`).
+  model; the queue says for how long. The run of the refused request retries it (`retry`).
 - Requests under way together are often refused together. Only the first of these refusals counts
   as an attempt of its run.
 - A limiter belongs to no event loop: a waiting request asks again after a time, or when its `bell`
@@ -32,11 +33,11 @@ import anyio
 
 from ...errors import ModelError
 from .bell import Bell
-from .places import Places
+from .request_queue import RequestQueue
 from .retry import LONGEST, PASSING
 from .waits import mark_wait
 
-VISIBLE = 1.0  # seconds after which a wait is reported
+REPORTED_AFTER = 1.0  # seconds; shorter waits are not reported
 
 Report = Callable[[str], object]
 _report: ContextVar[Report | None] = ContextVar("agent_nb_limiter_report", default=None)
@@ -52,29 +53,30 @@ class Limiter:
     def __init__(
         self,
         host: str,
-        places: Places | None = None,
+        queue: RequestQueue | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[Bell, float], Awaitable[None]] = Bell.wait,
         spread: Callable[[], float] = random.random,
     ) -> None:
         self.host = host
-        self.places = places = places or Places()
+        self.queue = queue = queue or RequestQueue()
         self._clock = clock
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
         self._bells: dict[int, Bell] = {}  # ticket that waits -> its bell
         self.lost_tickets: deque[int] = deque()  # tickets whose `admit` was garbage-collected
-        self._configured = (places.rpm, places.concurrency)
-        self._tightenings: list[tuple[int, int]] = []  # (rpm, concurrency) of running maps
+        # limits are pairs (rpm, concurrency)
+        self._configured = (queue.rpm, queue.concurrency)
+        self._of_running_maps: list[tuple[int, int]] = []
 
     @asynccontextmanager
-    async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
-        """Wait for a slot; leave it when the block ends. `lane`: the model. Can be cancelled."""
+    async def admit(self, model: str = "") -> AsyncGenerator[Slot, None]:
+        """Wait until a request to `model` may be sent; it ends with the block. Can be cancelled."""
         with self._lock:
             now = self._clock()
-            ticket = self.places.join(now, lane)
+            ticket = self.queue.join(now, model)
             seconds = self._try_to_enter(ticket, now)
             if seconds:
                 self._bells[ticket] = Bell()
@@ -86,7 +88,7 @@ class Limiter:
         finally:
             slot.left = True
             with self._lock:
-                self.places.leave(ticket, self._clock())
+                self.queue.leave(ticket, self._clock())
                 self._bells.pop(ticket, None)
                 self._wake_next()
 
@@ -100,71 +102,73 @@ class Limiter:
     def tightened(self, rpm: int = 0, concurrency: int = 0) -> Iterator[None]:
         """Apply these limits too while the block runs; 0: no limit."""
         with self._lock:
-            self._tightenings.append((rpm, concurrency))
+            self._of_running_maps.append((rpm, concurrency))
             self._apply_limits()
         try:
             yield
         finally:
             with self._lock:
-                self._tightenings.remove((rpm, concurrency))
+                self._of_running_maps.remove((rpm, concurrency))
                 self._apply_limits()
 
     def note_answer(self, ticket: int, status: int) -> None:
         """Note that the answer to a ticket's request begins."""
         with self._lock:
-            self.places.note_answer(ticket, self._clock(), good=status < 300)
+            self.queue.note_answer(ticket, self._clock(), good=status < 300)
             self._wake_next()
 
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
-        """Close the lane if the fault says "busy"; mark a shared or final one (see `places`)."""
+        """Close the model if the fault says "busy"; mark a shared or final one (`Refusal`)."""
         retry_after = fault.retry_after
         busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
         if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
             return
         spread = 0.5 + self._spread() / 2  # at random, so that processes do not return together
         with self._lock:
-            kind = self.places.note_refusal(ticket, self._clock(), retry_after, spread=spread)
+            kind = self.queue.note_refusal(ticket, self._clock(), retry_after, spread=spread)
         fault.shared = kind == "shared"
         if kind == "final":
             fault.final()
 
     def _apply_limits(self) -> None:
-        """Apply the strictest limits (0 is none), and wake the request that they now allow."""
-        limits = zip(self._configured, *self._tightenings, strict=True)
-        rpm, concurrency = (min(filter(None, each), default=0) for each in limits)
-        self.places.rpm, self.places.concurrency = rpm, concurrency
+        """Apply the strictest limits, and wake the request that they now allow."""
+        limits = [self._configured, *self._of_running_maps]
+        self.queue.rpm = _strictest(rpm for rpm, _ in limits)
+        self.queue.concurrency = _strictest(concurrency for _, concurrency in limits)
         self._wake_next()
 
     def _wake_next(self) -> None:
         """Wake the request whose turn it is, if it waits."""
-        turn = self.places.whose_turn(self._clock()) if self._bells else None
-        if turn is not None and (bell := self._bells.get(turn)) is not None:
-            bell.ring()
+        if self._bells:
+            turn = self.queue.whose_turn(self._clock())
+            if turn in self._bells:
+                self._bells[turn].ring()
 
     def _try_to_enter(self, ticket: int, now: float) -> float:
         """Return 0 if the ticket has entered, else the seconds to wait; the lock must be held."""
         while self.lost_tickets:
-            self.places.leave(self.lost_tickets.popleft(), now)
-        seconds = self.places.enter(ticket, now)
+            self.queue.leave(self.lost_tickets.popleft(), now)
+        seconds = self.queue.enter(ticket, now)
         if not seconds:
             self._wake_next()
         return seconds
 
     async def _wait_to_enter(self, ticket: int, seconds: float) -> None:
-        """Ask again until the ticket enters; report the wait once it lasts `VISIBLE` seconds."""
-        began, shown, report = self._clock(), False, _report.get()
-        bell = self._bells[ticket]
+        """Ask again until the ticket enters; report a wait of `REPORTED_AFTER` seconds."""
+        bell, report = self._bells[ticket], _report.get()
+        begin, reported = self._clock(), False
         with mark_wait():
             while seconds:
                 await self._pause(bell, seconds)
                 with self._lock:
                     now = self._clock()
                     seconds = self._try_to_enter(ticket, now)
-                    reason = self.places.reason(ticket, now) if seconds else ""
-                if seconds and report is not None and not shown and now - began >= VISIBLE:
+                    reason = self.queue.reason(ticket, now) if seconds else ""
+                late = now - begin >= REPORTED_AFTER
+                if seconds and late and report is not None and not reported:
                     report(f"waiting for a free place at {self.host} ({reason})")
-                    shown = True
-        if report is not None and shown:
+                    reported = True
+        if report is not None and reported:
             report("")
 
     @staticmethod
@@ -180,7 +184,7 @@ class Limiter:
     ) -> Iterator[None]:
         """Apply limits to the endpoints of these models while the block runs; 0, None: no limit."""
         with ExitStack() as stack:
-            for limiter in {id(each): each for each in map(_limiter_of, models)}.values():
+            for limiter in dict.fromkeys(map(_find_limiter, models)):
                 stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
             yield
 
@@ -189,7 +193,7 @@ class Limiter:
     async def wait_for_slot(model: Any, report: Report) -> AsyncGenerator[None, None]:
         """Wait for a slot at a model without a limiter of its own, if a map limits it.
 
-        `report` gets a text when any wait in the block exceeds `VISIBLE` seconds, then "".
+        `report` gets a text when any wait in the block exceeds `REPORTED_AFTER`, then "".
         """
         with report_waits(report):
             limiter = _by_name.get(_name_of(model))
@@ -223,29 +227,34 @@ class Slot:
             self._limiter.lost_tickets.append(self._ticket)
 
 
-_limiters: dict[str, Limiter] = {}
+def _strictest(limits: Iterable[int]) -> int:
+    """Return the lowest limit; 0 is none."""
+    return min(filter(None, limits), default=0)
+
+
+_limiters: dict[str, Limiter] = {}  # by endpoint
 _by_name: dict[str, Limiter] = {}  # name of a model without a limiter of its own -> limiter
 _lock = threading.Lock()
 
 
-def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
+def configure_limiter(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
     """Return the process's limiter of an endpoint, with these limits from now on."""
     with _lock:
         limiter = _limiters.get(endpoint)
         if limiter is None:
-            limiter = _limiters[endpoint] = Limiter(host, Places(rpm, concurrency))
+            limiter = _limiters[endpoint] = Limiter(host, RequestQueue(rpm, concurrency))
     limiter.change(rpm, concurrency)
     return limiter
 
 
-def _limiter_of(model: Any) -> Limiter:
+def _find_limiter(model: Any) -> Limiter:
     """Return the limiter of a model: its own, or one under its name."""
     own = getattr(model, "limiter", None)
     if isinstance(own, Limiter):
         return own
     name = _name_of(model)
     with _lock:
-        return _by_name.setdefault(name, Limiter(name, Places()))
+        return _by_name.setdefault(name, Limiter(name, RequestQueue()))
 
 
 def _name_of(model: Any) -> str:
@@ -255,7 +264,7 @@ def _name_of(model: Any) -> str:
 
 @contextmanager
 def report_waits(report: Report) -> Iterator[None]:
-    """Pass a text to `report` for each wait of over a second in this context, then ""."""
+    """Pass a text to `report` for each wait of over `REPORTED_AFTER` in this context, then ""."""
     token = _report.set(report)
     try:
         yield

@@ -14,31 +14,33 @@ import ssl
 
 from ...errors import ModelError
 from .errors import blot_out_secrets
-from .open_files import read_limit
+from .open_files import read_file_limit
 
 CERTIFICATES = (
     "Set SSL_CERT_FILE (or REQUESTS_CA_BUNDLE) to the file of your organisation's certificates."
 )
 
 
-def fault_of(error: Exception, host: str, connect: float) -> ModelError:
+def make_connection_error(error: Exception, host: str, connect_timeout: float) -> ModelError:
     """Return the ModelError for an exception of httpx.
 
-    `host` names the server in the message. `connect`: the time limit for a connection, in seconds.
+    `host` names the server in the message; `connect_timeout`: seconds. From the special to the
+    general: most causes, such as a certificate, come inside a ConnectError.
     """
     import httpx
 
     message = blot_out_secrets(str(error)) or type(error).__name__
     if isinstance(error, httpx.ConnectTimeout):
         return ModelError(
-            f"{host} could not be reached within {connect:g} s.", retryable=True, code="connect"
+            f"{host} could not be reached within {connect_timeout:g} s.",
+            retryable=True,
+            code="connect",
         )
-    if isinstance(error, httpx.ConnectError) and (tls_error := _find_tls_error(error)):
-        hint = (
-            CERTIFICATES
-            if isinstance(tls_error, ssl.SSLCertVerificationError)
-            else f"Does it speak https? If so: {CERTIFICATES}"
-        )
+    tls_error = _find_tls_error(error) if isinstance(error, httpx.ConnectError) else None
+    if tls_error is not None:
+        hint = CERTIFICATES
+        if not isinstance(tls_error, ssl.SSLCertVerificationError):
+            hint = f"Does it speak https? If so: {CERTIFICATES}"
         return ModelError(f"{host} could not be reached safely: {message}. {hint}", code="tls")
     if isinstance(error, httpx.ProxyError):
         return ModelError(
@@ -49,14 +51,15 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     system_error = _find_system_error(error)
     if system_error is not None and system_error.errno in (errno.EMFILE, errno.ENFILE):
         return ModelError(
-            f"There is no further connection to {host}: only {read_limit():,} files may be open at once here. "
+            f"There is no further connection to {host}: only {read_file_limit():,} files may be open at once here. "
             "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`).",
             retryable=True,
             code="connect",
         )
     if isinstance(error, httpx.ConnectError):
+        reason = _system_message(system_error) if system_error is not None else message
         return ModelError(
-            f"{host} could not be reached: {_reason(system_error) if system_error else message}. Is the server running, and the base URL right?",
+            f"{host} could not be reached: {reason}. Is the server running, and the base URL right?",
             retryable=True,
             code="connect",
         )
@@ -68,7 +71,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     return ModelError(f"The connection to {host} broke off: {message}.", retryable=True, code="cut")
 
 
-def _reason(error: OSError) -> str:
+def _system_message(error: OSError) -> str:
     """Return the system's message of an error, such as "Connection refused"."""
     number = error.errno or 0
     return os.strerror(number) if number > 0 else str(error.strerror)

@@ -8,16 +8,22 @@ Rule: the limit is never lowered, and raised only as far as the system allows; W
 
 from __future__ import annotations
 
+import importlib
 from contextlib import suppress
+from types import ModuleType
+
+resource: ModuleType | None
+try:
+    resource = importlib.import_module("resource")
+except ImportError:  # Windows
+    resource = None
 
 SPARE = 512  # files in reserve, for the kernel and the user
 
 
 def allow_files(files: int) -> None:
     """Raise the limit to `files` plus `SPARE`, or as near to that as the system allows."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = files + SPARE
@@ -29,11 +35,9 @@ def allow_files(files: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def read_limit() -> int:
+def read_file_limit() -> int:
     """Return how many files may be open at once, 0 if that is unknown or unlimited."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return 0
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return max(0, soft)

@@ -32,7 +32,7 @@ from ..tariff import Tariff
 from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
-from .limiter import limiter_of
+from .limiter import configure_limiter
 from .stream import Post, StreamDecoder, stream_answer
 
 FIRST = "*"  # as a model's name: the server's list decides (see the rules)
@@ -126,7 +126,9 @@ class Remote(Unpicklable):
         self._takes_schemas = True  # until the server says that it takes none
         self._refused_schemas: set[bytes] = set()
         endpoint = f"{options.label} {self._http.base_url}"
-        self.limiter = limiter_of(endpoint, self._http.host, options.rpm, options.concurrency)
+        self.limiter = configure_limiter(
+            endpoint, self._http.host, options.rpm, options.concurrency
+        )
 
     @property
     def takes_tools(self) -> bool:

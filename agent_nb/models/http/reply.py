@@ -15,7 +15,7 @@ import anyio
 from ...errors import ModelError, WireError
 from ...wire import decompress_body
 from ..timeouts import Timeouts
-from .network_errors import fault_of
+from .network_errors import make_connection_error
 from .patience import wait_within
 from .transport import Response
 
@@ -68,7 +68,7 @@ class Reply:
                     f"{self._host} {complaint}.", retryable=True, code="timeout"
                 ) from None
             except Exception as error:
-                raise fault_of(error, self._host, self._timeouts.connect) from None
+                raise make_connection_error(error, self._host, self._timeouts.connect) from None
             limit = self._timeouts.idle
             complaint = f"stopped sending for {limit:g} s"
             if data:

@@ -13,6 +13,7 @@ import msgspec
 
 from ...host import DIVERTED
 from ..keys import Key
+from .client import checked_url
 from .remote import RemoteOptions
 
 # options that a user may set (`Service.options`); `key_of` follows from them
@@ -36,7 +37,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     def options(self, **options: Any) -> RemoteOptions:
         """Return a model's `RemoteOptions`: the user's options over the defaults of this provider.
 
-        `options`: fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
+        `options`: fields of `RemoteOptions` without `key_of`; unknown ones are ignored. Raises
+        UsageError for an invalid URL.
         """
         # None, for label and URL also "", stands for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
@@ -46,11 +48,9 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         if known.get("variables") is None:
             known["variables"] = Key.VARIABLES.get(key_of, ())
         if known.get("needs_key") is None:
-            # a provider's own server needs a key; a compatible one elsewhere may not
-            other_provider = self.keyed and label != self.label
-            known["needs_key"] = (
-                label in Key.VARIABLES
-                if other_provider
-                else f"//{urlsplit(self.official).netloc}" in url
-            )
+            if self.keyed and label != self.label:
+                known["needs_key"] = label in Key.VARIABLES
+            else:  # the provider's own server needs a key; a compatible one elsewhere may not
+                host = urlsplit(checked_url(url)).netloc
+                known["needs_key"] = host == urlsplit(self.official).netloc
         return RemoteOptions(**{**known, "base_url": url, "label": label, "key_of": key_of})

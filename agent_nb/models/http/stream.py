@@ -44,36 +44,39 @@ class StreamDecoder(Decoder, Protocol):
 
 
 class Gate:
-    """Holds parts back until the answer begins (`open`); a fault before that may be retried."""
+    """Holds parts back until the answer begins; a fault before that may be retried.
+
+    `is_open`: the answer has begun. `error`: the one to raise after the parts so far.
+    """
 
     def __init__(self) -> None:
-        self.open = False
-        self._held: list[Part] = []
+        self.is_open = False
+        self.error: ModelError | None = None
+        self._prelude: list[Part] = []  # parts that are held back
 
-    def take(
-        self, batch: Sequence[Part], *, last: bool = False
-    ) -> tuple[list[Part], ModelError | None]:
-        """Return the parts to yield now, and the error to raise after them.
-
-        `last`: no batch follows, so the held parts are returned too.
-        """
+    def pass_parts(self, batch: Sequence[Part]) -> list[Part]:
+        """Return the parts of a batch to yield now; a Fault among them becomes `error`."""
         fault = next((p for p in batch if isinstance(p, Fault)), None)
         parts = [p for p in batch if p is not fault]
-        self._held += parts
-        if not self.open and not last and all(isinstance(p, _PRELUDE) for p in parts):
-            return [], None if fault is None else self.error(fault)
-        if not self.open and fault is not None and all(isinstance(p, _PRELUDE) for p in self._held):
-            return [], self.error(fault)
-        self.open = True
-        out, self._held = self._held, []
-        return out, None if fault is None else self.error(fault)
+        if not self.is_open:
+            self._prelude += parts
+            begins = not all(isinstance(p, _PRELUDE) for p in parts)
+            parts = self.release() if begins else []
+        if fault is not None:
+            self.error = self._make_error(fault)
+        return parts
 
-    def error(self, fault: Fault) -> ModelError:
-        """Return the error for a Fault part."""
+    def release(self) -> list[Part]:
+        """Open the gate: return the parts that are held back."""
+        self.is_open = True
+        parts, self._prelude = self._prelude, []
+        return parts
+
+    def _make_error(self, fault: Fault) -> ModelError:
         context = overflow.find_context_size(fault.message) if fault.code == overflow.CODE else 0
         return ModelError(
             fault.message,
-            retryable=fault.retryable and not self.open,
+            retryable=fault.retryable and not self.is_open,
             code=fault.code,
             raw=fault.raw,
             context=context,
@@ -120,28 +123,31 @@ async def stream_answer(
 async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence[Part], None]:
     """Yield the parts of a reply; raise its fault after them."""
     gate = Gate()
-    broken: ModelError | None = None
     async with aclosing(reply.chunks()) as chunks:
-        while broken is None and not decoder.done:
+        while gate.error is None and not decoder.done:
             try:
                 data = await anext(chunks)
             except StopAsyncIteration:
                 break
-            except ModelError as fault:
-                broken = None if decoder.complete else fault
+            except ModelError as error:
+                if not decoder.complete:
+                    gate.error = error
                 break
-            out, broken = gate.take(decoder.feed(data))
-            if out:
-                yield out
-        if broken is None:
+            parts = gate.pass_parts(decoder.feed(data))
+            if parts:
+                yield parts
+        if gate.error is None:
             await _end(chunks)
-    # after a break of the connection, the decoder's own fault would say the same again
-    last_parts = [p for p in decoder.close() if broken is None or not isinstance(p, Fault)]
-    out, last = gate.take(last_parts, last=broken is None)
-    if out:
-        yield out
-    if error := broken or last:
-        raise error.final() if gate.open else error
+    last_parts = decoder.close()
+    if gate.error is not None:  # the decoder's own fault would say the same again
+        last_parts = [p for p in last_parts if not isinstance(p, Fault)]
+    parts = gate.pass_parts(last_parts)
+    if gate.error is None:
+        parts += gate.release()
+    if parts:
+        yield parts
+    if gate.error is not None:
+        raise gate.error.final() if gate.is_open else gate.error
 
 
 async def _end(chunks: AsyncGenerator[bytes, None]) -> None:

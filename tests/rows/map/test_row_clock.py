@@ -5,7 +5,7 @@ import anyio
 from agent_nb import Agent, Scripted
 from agent_nb.models.http.bell import Bell
 from agent_nb.models.http.limiter import Limiter
-from agent_nb.models.http.places import Places
+from agent_nb.models.http.request_queue import RequestQueue
 from agent_nb.models.http.waits import mark_wait, watch_waits
 from agent_nb.rows.map.row_clock import RowClock
 
@@ -41,7 +41,7 @@ def test_waiting_for_a_place_and_before_a_retry_stops_the_clock():
             gate.set()
             await Bell.wait(bell, seconds)
 
-        limiter = Limiter("host", Places(concurrency=1), pause=pause)
+        limiter = Limiter("host", RequestQueue(concurrency=1), pause=pause)
 
         async def second():
             with watch_waits(said.append):

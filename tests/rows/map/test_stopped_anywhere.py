@@ -17,7 +17,7 @@ from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.errors import ModelError
 from agent_nb.events import End
 from agent_nb.models.http.limiter import Limiter
-from agent_nb.models.http.places import Places
+from agent_nb.models.http.request_queue import RequestQueue
 from agent_nb.models.parts import Finish, Head, Text, Usage
 from agent_nb.models.tariff import Tariff
 from agent_nb.record.inner_records import InnerRecords
@@ -38,7 +38,7 @@ class Endpoint:
 
     def __init__(self):
         self.asked, self.open, self.most, self.mended = Counter(), 0, 0, False
-        self.limiter = Limiter("endpoint", Places(0, 2), clock=anyio.current_time)
+        self.limiter = Limiter("endpoint", RequestQueue(0, 2), clock=anyio.current_time)
 
     async def stream(self, request):
         """Answer after the ways of the row."""
@@ -151,7 +151,7 @@ def check_ended(attempt, path):
     finally:
         store.close()
     assert model.open == 0
-    assert model.limiter.places.whose_turn(0.0) is None
+    assert model.limiter.queue.whose_turn(0.0) is None
     for thread in threading.enumerate():
         if thread.name.startswith("agent_nb map"):
             thread.join(10)  # it is about to end

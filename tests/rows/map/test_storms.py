@@ -9,7 +9,7 @@ from helpers.storm_server import FAULTS, Storm
 
 from agent_nb import Agent
 from agent_nb.errors import RunFailed
-from agent_nb.models.http import limiter, places, retry
+from agent_nb.models.http import limiter, request_queue, retry
 
 WINDOW = 0.5  # seconds, in place of a minute
 
@@ -18,7 +18,7 @@ WINDOW = 0.5  # seconds, in place of a minute
 def short_waits(monkeypatch):
     """Let the waits be short, and each test have limiters of its own."""
     steps = (0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
-    for module in (retry, places):
+    for module in (retry, request_queue):
         monkeypatch.setattr(module, "BUSY", steps)
     monkeypatch.setattr(retry, "AWAY", steps[:3])
     monkeypatch.setattr(limiter, "_limiters", {})
@@ -101,7 +101,7 @@ def test_larger_maps_end_too(weather, seed):
 
 
 def test_the_server_never_sees_more_requests_a_minute_than_the_limit(weather, monkeypatch):
-    monkeypatch.setattr(places, "WINDOW", WINDOW)
+    monkeypatch.setattr(request_queue, "WINDOW", WINDOW)
     storm = Storm(seed=7, faults=("429", "429 and when", "500", "cut before"))
     texts = [f"visit {number}" for number in range(80)]
     rows = weather(storm, texts, concurrency=20, rpm=25)

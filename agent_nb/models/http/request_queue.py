@@ -8,7 +8,7 @@ Rules
 - First come, first served; a ticket that stops asking keeps its turn but lets others pass.
 - In any `WINDOW` seconds at most `rpm` requests begin. A request counts from when its answer
   begins, so the server, which counts arrivals, never counts more.
-- A lane holds the requests to one model, because providers limit each model by itself.
+- Each model has a lane of its own, because providers limit each model by itself.
 - A refusal closes its lane for as long as the server asks, else for the next delay of `retry.BUSY`.
 - A lane that opens again admits half as many requests at once as before, and one more after each
   round of answers; an empty lane forgets this limit after `MEMORY` seconds.
@@ -31,9 +31,9 @@ from .retry import BUSY
 
 WINDOW = 60.0  # seconds that `rpm` counts over
 POLL = 0.05  # seconds after which the first ticket in line asks again
-SLOW = 0.5  # the same while a longer wait is certain
-FAR = 2.0  # the longest time after which a later ticket asks again
-STALE = 5.0  # seconds after which a ticket that does not ask lets later ones pass
+SLOW_POLL = 0.5  # the same while a longer wait is certain
+LONGEST_POLL = 2.0  # most seconds after which a later ticket asks again
+STALE_AFTER = 5.0  # seconds after which a ticket that does not ask lets later ones pass
 MEMORY = 60.0  # seconds for which an open lane remembers its last refusal
 
 # kinds of refusals: "first" closes the lane, "shared" came with the one that closed it, and after
@@ -59,7 +59,7 @@ class Lane(msgspec.Struct):
         return not self.waiting and not self.inside and now >= forget_at
 
 
-class Places:
+class RequestQueue:
     """The queue of one endpoint: tickets wait in order, enter, and leave.
 
     `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited.
@@ -69,24 +69,24 @@ class Places:
         self.rpm = rpm
         self.concurrency = concurrency
         self._numbers = count(1)
-        self._lanes: dict[str, Lane] = {}
-        self._lane_of: dict[int, Lane] = {}
-        self._inside = 0
+        self._lanes: dict[str, Lane] = {}  # by model
+        self._lane_of: dict[int, Lane] = {}  # by ticket
+        self._inside = 0  # requests under way
         self._unanswered: set[int] = set()  # tickets inside whose answers have not begun
         # when the other requests of the last window began
         self._begin_times: deque[float] = deque()
 
-    def join(self, now: float, lane: str = "") -> int:
-        """Return a new ticket at the end of the queue; `now` in seconds."""
+    def join(self, now: float, model: str = "") -> int:
+        """Return a new ticket at the end of the queue, in the lane of `model`."""
         ticket = next(self._numbers)
-        queue_of_lane = self._lanes.get(lane)
-        if queue_of_lane is None or queue_of_lane.is_forgettable(now):
+        lane = self._lanes.get(model)
+        if lane is None or lane.is_forgettable(now):
             self._lanes = {
                 name: each for name, each in self._lanes.items() if not each.is_forgettable(now)
             }
-            queue_of_lane = self._lanes[lane] = Lane()
-        self._lane_of[ticket] = queue_of_lane
-        queue_of_lane.waiting[ticket] = now
+            lane = self._lanes[model] = Lane()
+        self._lane_of[ticket] = lane
+        lane.waiting[ticket] = now
         return ticket
 
     def enter(self, ticket: int, now: float) -> float:
@@ -96,10 +96,13 @@ class Places:
         # about how many requests wait before this one: tickets are numbered over all lanes
         ahead = ticket - next(iter(lane.waiting))
         # later tickets ask less often, so that a long queue costs little
-        if (wait := max(self._window_wait(now), lane.shut_until - now)) > 0:
-            return min(FAR, max(wait, ahead * POLL)) if ahead else min(wait, SLOW)
-        if self._first(now) != ticket or self._full:
-            return min(FAR, max(1, ahead) * POLL)
+        wait = max(self._window_wait(now), lane.shut_until - now)
+        if wait > 0 and not ahead:
+            return min(wait, SLOW_POLL)
+        if wait > 0:
+            return min(LONGEST_POLL, max(wait, ahead * POLL))
+        if self._full or self._find_first(now) != ticket:
+            return min(LONGEST_POLL, max(1, ahead) * POLL)
         del lane.waiting[ticket]
         lane.inside[ticket] = now
         self._inside += 1
@@ -109,9 +112,7 @@ class Places:
 
     def note_answer(self, ticket: int, now: float, *, good: bool = True) -> None:
         """Note that an answer begins; `good` is false if it is a refusal."""
-        if ticket in self._unanswered:
-            self._unanswered.discard(ticket)
-            self._begin_times.append(now)
+        self._note_begin(ticket, now)
         lane = self._lane_of.get(ticket)
         if good and lane is not None:
             lane.refusals = 0
@@ -148,19 +149,19 @@ class Places:
         if lane is None:
             return
         lane.waiting.pop(ticket, None)
-        self._inside -= lane.inside.pop(ticket, None) is not None
+        if lane.inside.pop(ticket, None) is not None:
+            self._inside -= 1
         # a request that ends without an answer may have reached the server, so it counts
-        if ticket in self._unanswered:
-            self._unanswered.discard(ticket)
-            self._begin_times.append(now)
+        self._note_begin(ticket, now)
 
     def whose_turn(self, now: float) -> int | None:
         """Return the ticket that would enter if it asked now."""
-        return None if self._full or self._window_wait(now) > 0 else self._first(now)
+        return None if self._full or self._window_wait(now) > 0 else self._find_first(now)
 
     def reason(self, ticket: int, now: float) -> str:
         """Return in words why a ticket waits; limits as in the configuration."""
-        if (seconds := self._lane_of[ticket].shut_until - now) > 0:
+        seconds = self._lane_of[ticket].shut_until - now
+        if seconds > 0:
             return f"it refuses requests for {max(1, math.ceil(seconds))} s"
         if self._window_wait(now) > 0:
             return f"rpm {self.rpm}"
@@ -180,7 +181,13 @@ class Places:
     def _full(self) -> bool:
         return bool(self.concurrency) and self._inside >= self.concurrency
 
-    def _first(self, now: float) -> int | None:
+    def _note_begin(self, ticket: int, now: float) -> None:
+        """Count a request as begun now, unless it counts already."""
+        if ticket in self._unanswered:
+            self._unanswered.discard(ticket)
+            self._begin_times.append(now)
+
+    def _find_first(self, now: float) -> int | None:
         """Return the first ticket in all open lanes that still asks, or None."""
         return min(self._first_of_lanes(now), default=None)
 
@@ -189,7 +196,7 @@ class Places:
         for lane in self._lanes.values():
             if lane.waiting and lane.shut_until <= now and len(lane.inside) < lane.limit:
                 for ticket, asked_at in lane.waiting.items():
-                    if now - asked_at < STALE:
+                    if now - asked_at < STALE_AFTER:
                         yield ticket
                         break
 
@@ -203,4 +210,6 @@ class Places:
         if not self.rpm or surplus < 0:
             return 0.0
         # `surplus` + 1 requests must leave the window first; an unanswered one has no time to leave
-        return begin_times[surplus] + WINDOW - now if surplus < len(begin_times) else POLL
+        if surplus >= len(begin_times):
+            return POLL
+        return begin_times[surplus] + WINDOW - now
