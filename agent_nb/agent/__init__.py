@@ -11,7 +11,7 @@ Order: call_ids, clean_json, code_names, context, images, interpolate, limits, m
   model_choice, outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
 < batch, recorded_turns, turn
-< context_check, parse, replay_check, typed
+< context_check, parse, replay_approver, replay_check, typed
 < compaction, drift, run, run_spec, turn_reader
 < bill, configuration, in_progress, readiness, replay, turn_calls
 < request, stream

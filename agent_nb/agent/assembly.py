@@ -25,12 +25,13 @@ from .context import Context
 from .dependencies import Reader, describe_place, digest_dependencies
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .parse import with_thought_tags
-from .recorded_turns import RecordedTurns, ReplayApprover
+from .recorded_turns import RecordedTurns
 from .replay import Player
+from .replay_approver import ReplayApprover
 from .replay_check import ReplayCheck, ReplayStrictness
 from .request import write_opening
 from .run_spec import Plan
-from .typed.output_way import OutputWays
+from .typed.output_way import OutputWayChooser
 from .vision import is_blind
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Basis(msgspec.Struct, frozen=True):
         agent, (model, dialect) = self.agent, self.models[0]
         tools = agent.tools.specs
         output = None if agent.output is None else agent.output.wire
-        output_way = OutputWays(output, model, tools).choose(dialect)
+        output_way = OutputWayChooser(output, model, tools).choose(dialect)
         opening = write_opening(dialect, tools, output_way, (agent.system,), shots=model.shots)
         sent_apart: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
         sent_apart += (

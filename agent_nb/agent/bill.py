@@ -30,20 +30,22 @@ class Bill:
 
         `so_far`: the usage of the turn. `turns`: its requests beyond the first.
         """
-        cost = so_far.cost
-        if cost is None and self._meter.limits.cost:
-            cost = self._tariff.cost(so_far)
+        cost = self._find_cost(so_far) if self._meter.limits.cost else so_far.cost
         return self._meter.reached_limit(so_far.input + so_far.output, turns, cost or 0.0)
 
-    def metric(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> Metric:
+    def charge_request(
+        self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool
+    ) -> Metric:
         """Add the usage and cost of a request to the meter; return the event about it.
 
         `sent`, `written`, `whole`: see `Turn.spent`.
         """
         spent, estimated = turn.spent(sent, written, whole=whole)
-        cost = spent.cost
-        if cost is None:
-            cost = self._tariff.cost(spent, turn.head.model)
+        cost = self._find_cost(spent, turn.head.model)
         step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft, cost=cost)
         self._meter.add(step)
         return Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
+
+    def _find_cost(self, usage: Counts, served: str = "") -> float | None:
+        """Return what `usage` costs; `served`: see `Tariff.cost`."""
+        return self._tariff.cost(usage, served) if usage.cost is None else usage.cost

@@ -139,7 +139,9 @@ def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any
                     names.uses(find_used_variables(function))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
-        elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.must_rerun(tool):
+        elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.touches_kernel(
+            tool
+        ):
             # a call with an effect does not run again: it may have changed these variables itself
             names.uses(find_used_variables(tool.invoke))
     return names

@@ -46,7 +46,7 @@ class ShownStream(ShownRun, Protocol):
 
 
 class Recorder(Protocol):
-    """Keeps the record of a run."""
+    """What a stream uses of the object that records it (`notebook.cell.recording`)."""
 
     def leave_to_cards(self) -> None:
         """Publish the record with the cards that show the run, not as a separate output."""
@@ -88,31 +88,33 @@ _run_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=Non
 class Presenter(Protocol):
     """What a notebook implements (`notebook.presenter`)."""
 
-    def screen(self, stream: ShownStream, view: str | None) -> Screen | None:
+    def make_screen(self, stream: ShownStream, view: str | None) -> Screen | None:
         """Return the screen of the running cell, which awaits an agent's run; None without a cell.
 
         `view`: as in `find_screen`; with None the screen has no cards.
         """
 
-    def begun(self, stream: ShownStream) -> Recorder | None:
+    def begin_recording(self, stream: ShownStream) -> Recorder | None:
         """Return the recorder of a run that is about to begin, None outside IPython."""
 
-    def host(self, screen: Screen | None) -> CellHost | None:
+    def find_host(self, screen: Screen | None) -> CellHost | None:
         """Return the host of a run that the running cell begins, None if none runs here.
 
         `screen`: the cell's, if the cell awaits the run.
         """
 
-    def followed(self, source: Any, *, insist: bool) -> Screen | None:
+    def make_source_screen(self, source: Any, *, insist: bool) -> Screen | None:
         """Return the screen of the running cell, which awaits a run of another system, or None.
 
         `insist`: show cards even in a terminal.
         """
 
-    def show(self, run: ShownRun, view: str) -> None:
+    def show_run(self, run: ShownRun, view: str) -> None:
         """Show a run."""
 
-    def context(self, mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
+    def gather_context(
+        self, mode: str | None, tools: Toolset, prompt: str, *, hosted: bool
+    ) -> Context:
         """Return the context that the running cell gives to a run that it begins."""
 
 
@@ -120,7 +122,7 @@ def find_host(screen: Screen | None = None) -> CellHost | None:
     """Return the host of a run that the running cell begins, None elsewhere."""
     if _inside_run.get() or "IPython" not in sys.modules:
         return None
-    return _presenter().host(screen)
+    return _presenter().find_host(screen)
 
 
 def enter_run(host: CellHost | None = None) -> None:
@@ -141,7 +143,7 @@ def find_screen(stream: ShownStream, view: str | None) -> Screen | None:
     """
     if _inside_run.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
-    return _presenter().screen(stream, view)
+    return _presenter().make_screen(stream, view)
 
 
 def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
@@ -154,7 +156,7 @@ def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: boo
         raise UsageError(unknown_name("context", mode, Context.MODES))
     if mode == "none" or _inside_run.get() or "IPython" not in sys.modules:
         return Context()
-    return _presenter().context(mode, tools, prompt, hosted=hosted)
+    return _presenter().gather_context(mode, tools, prompt, hosted=hosted)
 
 
 def announce_run(stream: ShownStream) -> Recorder | None:
@@ -164,7 +166,7 @@ def announce_run(stream: ShownStream) -> Recorder | None:
     """
     if stream.request is None or "IPython" not in sys.modules:
         return None
-    return _presenter().begun(stream)
+    return _presenter().begin_recording(stream)
 
 
 def follow_run(source: Any, show: bool | None) -> Screen | None:
@@ -174,12 +176,12 @@ def follow_run(source: Any, show: bool | None) -> Screen | None:
     """
     if show is False or (show is None and "IPython" not in sys.modules):
         return None
-    return _presenter().followed(source, insist=bool(show))
+    return _presenter().make_source_screen(source, insist=bool(show))
 
 
 def show_run(run: ShownRun, view: str) -> None:
     """Show a run in the running cell, live if it has not ended; without a notebook as text."""
-    _presenter().show(run, view)
+    _presenter().show_run(run, view)
 
 
 def _presenter() -> Presenter:

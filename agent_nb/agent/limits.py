@@ -174,7 +174,7 @@ class Clock:
         self._first: float | None = None
         self._end: float | None = None
 
-    def first(self) -> None:
+    def note_first(self) -> None:
         """Note the first event of the answer."""
         if self._first is None:
             self._first = time.monotonic()

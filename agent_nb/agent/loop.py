@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 import anyio
@@ -36,13 +35,13 @@ from .call_ids import CallIds
 from .drift import Resume
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
-from .readiness import log_loading, log_status, refuse_unless_live, resolve_model_name
+from .readiness import refuse_unless_live, resolve_model_name, show_loading
 from .request import Prompt, digest_request
 from .retry import FALLBACK, Retry, choose_retry
 from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
-from .turn_reader import Pipeline
+from .turn_reader import TurnReader
 from .typed.answer_check import NOT_ALONE, AnswerCheck
 from .typed.output_type import InvalidOutput
 
@@ -70,7 +69,6 @@ class Loop:
         resume: Resume | None = None,
     ) -> None:
         self._log = log
-        self._log_status = partial(log_status, log)
         self._user = user
         self._history = history
         self._scope = scope
@@ -167,6 +165,10 @@ class Loop:
         reason: Any = cause.reason if cause.reason in ("user", "timeout", "limit") else "user"
         self._log.append(events.Interrupt(reason=reason, detail=cause.detail))
         return ("interrupted" if reason == "user" else "limit"), reason
+
+    def _log_status(self, text: str) -> None:
+        """Log what the run waits for ("": nothing) as a delta, which is not recorded."""
+        self._log.append(events.Delta(of="status", text=text))
 
     def _log_error(self, code: str, message: str, **fields: Any) -> None:
         value, turn = self._plan.redaction.value, self._meter.turns
@@ -295,50 +297,52 @@ class Loop:
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
         check = self._answers.begin_turn(turn, self._prompt.output_way)
-        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction, check)
+        reader = TurnReader(self._prompt.dialect, turn, self._plan.redaction, check)
         result = "cancelled"
         retry: Retry | None = None
         try:
-            await self._read_answer(request, pipeline, clock, sent, bill)
+            await self._read_answer(request, reader, clock, sent, bill)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            if not pipeline.received:
+            if not reader.received:
                 retry = choose_retry(fault, attempt, failures, self._plan, self._prompt)
             if retry is None:
                 raise
         finally:
             incomplete = result != "ok" or turn.broken
-            self._log_all(pipeline.close(incomplete=incomplete))
+            self._log_all(reader.close(incomplete=incomplete))
             self._log.append(
                 events.Node(phase="exit", result=result, data=_describe_exit(turn, retry), **node)
             )
             if result != "ok":
                 self._calls.abandon(turn)
-            if pipeline.received:
-                written = pipeline.size // CHARS_PER_TOKEN
-                self._log.append(bill.metric(turn, clock, sent, written, whole=not incomplete))
+            if reader.received:
+                written = reader.size // CHARS_PER_TOKEN
+                self._log.append(
+                    bill.charge_request(turn, clock, sent, written, whole=not incomplete)
+                )
         return retry
 
     async def _read_answer(
-        self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
+        self, request: Request, reader: TurnReader, clock: Clock, sent: int, bill: Bill
     ) -> None:
         """Read the answer into the log; `sent`: the estimated tokens of the request."""
-        log, turn = self._log, pipeline.turn
+        log, turn = self._log, reader.turn
         tail, model = anyio.CancelScope(), self._plan.model
-        with tail, log_loading(model, log):
+        with tail, show_loading(model, self._log_status):
             # a model with a limiter of its own waits in `stream`, inside this block
             slot = Limiter.wait_for_slot(model, self._log_status)
             async with slot, aclosing(model.stream(request)) as stream:
                 async for batch in stream:
-                    for event in pipeline.feed(batch):
-                        clock.first()
+                    for event in reader.feed(batch):
+                        clock.note_first()
                         log.append(event)
-                    so_far, _ = turn.spent(sent, pipeline.size // CHARS_PER_TOKEN)
+                    so_far, _ = turn.spent(sent, reader.size // CHARS_PER_TOKEN)
                     if reason := bill.reached_limit(so_far, turn.continued):
                         raise Cancelled("limit", reason)
                     # the dialect needs no more text; a native response goes on, unless it broke
-                    if pipeline.stopped and (turn.broken or not pipeline.native):
+                    if reader.stopped and (turn.broken or not reader.native):
                         break
                     # after the finish reason only usage may come; some servers never close
                     if turn.finish and tail.deadline == float("inf"):

@@ -7,13 +7,11 @@ the protocol `Model` lacks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import events
 from ..errors import ModelError
-from ..events import EventLog
 from ..host import read_launch
 from ..models import Failures, Model, is_script
 from .run_spec import Plan
@@ -42,8 +40,8 @@ async def resolve_model_name(plan: Plan) -> str:
 
 
 @contextmanager
-def log_loading(model: Model, log: EventLog) -> Iterator[None]:
-    """Log the progress of a model that loads its weights first.
+def show_loading(model: Model, log_status: Callable[[str], None]) -> Iterator[None]:
+    """Log the progress of a model that loads its weights first; "": it has loaded them.
 
     Such a model has `loading`, with `now` and `subscribe`. Its values have a `state` (`loading`,
     `ready`, …) and a `fraction` (0 to 1), and come from any thread.
@@ -56,15 +54,10 @@ def log_loading(model: Model, log: EventLog) -> Iterator[None]:
 
     def report(progress: Any) -> None:
         text = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-        loop.call_soon_threadsafe(log_status, log, text)
+        loop.call_soon_threadsafe(log_status, text)
 
     detach = loading.subscribe(report)
     try:
         yield
     finally:
         detach()
-
-
-def log_status(log: EventLog, text: str) -> None:
-    """Log `text`, which says what the run waits for ("": nothing), as a delta: not recorded."""
-    log.append(events.Delta(of="status", text=text))

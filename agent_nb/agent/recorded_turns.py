@@ -1,6 +1,7 @@
 """A recorded run ready for replay, and which of its calls may run again.
 
-Why separate from `replay`: this file decides which recorded calls may run, `replay` runs them.
+Why separate from `replay`: this file decides which recorded calls may run, `replay` runs them, and
+`replay_approver` asks about them.
 
 Rules
 - Calls that touch the kernel run again: their tool declares it, or is an undeclared function that
@@ -8,13 +9,10 @@ Rules
 - A record that this user neither signed nor trusts is foreign: the arguments of its calls are a
   stranger's. A call runs again only after the user allows exactly these arguments.
 - A run of a foreign record never continues live.
-- A recorded approval counts only in a trusted record and only for the same arguments. The current
-  policy can still deny the call.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
@@ -33,21 +31,8 @@ from ..record import (
     is_intact,
     names_signer,
 )
-from ..tools import (
-    KERNEL_PERMISSIONS,
-    ApprovalSource,
-    Approver,
-    Decision,
-    Policy,
-    Question,
-    Report,
-    Tool,
-    ToolContext,
-    Toolset,
-    find_used_variables,
-)
-from ..wire import as_dict, as_list, encode_canonical
-from .clean_json import clean_value
+from ..tools import Tool, Toolset, find_used_variables
+from ..wire import as_dict, as_list
 from .dependencies import follows_earlier_rules
 
 
@@ -127,20 +112,15 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return toolset
         return Toolset.unchosen(self._start.tools)
 
-    def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again, in start order."""
-        tools = ((call, self.tool_of(call, toolset)) for call in self.finished_calls())
-        return [call for call, tool in tools if tool is not None and self.reruns(tool)]
-
     @staticmethod
-    def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
-        """Return whether a replay must call the tool again: it touches variables of the kernel.
+    def touches_kernel(tool: Tool, *, earlier: bool = False) -> bool:
+        """Return whether a tool touches variables of the kernel, so that a replay must call it.
 
         `earlier`: decide as the versions did that wrote old records.
         """
-        return tool.uses_kernel or (
-            not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
-        )
+        if tool.declared:
+            return tool.uses_kernel
+        return tool.uses_kernel or bool(find_used_variables(tool.invoke, earlier=earlier))
 
     @classmethod
     def shares_variables(cls, tool: Tool, *, hosted: bool = True) -> bool:
@@ -151,12 +131,37 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if tool.agent is not None:
             return any(cls.shares_variables(each, hosted=hosted) for each in tool.agent.tools)
         if hosted:
-            return cls.must_rerun(tool)
+            return cls.touches_kernel(tool)
         return tool.effect == "reads" or bool(find_used_variables(tool.invoke))
 
-    def reruns(self, tool: Tool) -> bool:
+    def must_rerun(self, tool: Tool) -> bool:
         """Return whether a replay must call the tool again, by the rules of this record's time."""
-        return self.must_rerun(tool, earlier=follows_earlier_rules(self.events))
+        return self.touches_kernel(tool, earlier=follows_earlier_rules(self.events))
+
+    def calls_to_rerun(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that a replay with these tools runs again, in start order.
+
+        The rows of a map are runs of their own: their calls are not among them.
+        """
+        tools = ((call, self.tool_of(call, toolset)) for call in self.finished_calls())
+        return [call for call, tool in tools if tool is not None and self.must_rerun(tool)]
+
+    def calls_to_rerun_with_rows(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that a replay with these tools runs again, in the rows of a map too.
+
+        Raises UsageError if the record holds too many inner records.
+        """
+        if not any(tool.agent is not None or self.touches_kernel(tool) for tool in toolset):
+            return []
+        logs = (RecordedTurns(events=run.log) for run in LogCalls.read_all(self.events))
+        return [call for turns in logs for call in turns.calls_to_rerun(toolset)]
+
+    def foreign_calls(self, toolset: Toolset) -> list[Call]:
+        """Return the calls of a foreign record that run again only with the user's consent.
+
+        Raises UsageError as `calls_to_rerun_with_rows` does.
+        """
+        return [] if self.trusted else self.calls_to_rerun_with_rows(toolset)
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
@@ -188,23 +193,6 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _finished(self) -> tuple[Call, ...]:
         return tuple(call.call for call in self._calls.list_repeatable())
 
-    def all_calls_to_rerun(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again, in the rows of a map too.
-
-        Raises UsageError if the record holds too many inner records.
-        """
-        if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
-            return []
-        logs = (RecordedTurns(events=run.log) for run in LogCalls.read_all(self.events))
-        return [call for turns in logs for call in turns.calls_to_rerun(toolset)]
-
-    def foreign_calls(self, toolset: Toolset) -> list[Call]:
-        """Return the calls of a foreign record that run again only with the user's consent.
-
-        Raises UsageError as `all_calls_to_rerun` does.
-        """
-        return [] if self.trusted else self.all_calls_to_rerun(toolset)
-
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
         return self._calls.args(call)
@@ -212,69 +200,6 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
         return self._calls.decisions.get(call_id)
-
-
-class ReplayApprover(Approver):
-    """Approves the calls of a replay: by the recorded approval, or anew for a foreign record."""
-
-    def __init__(
-        self, turns: RecordedTurns, policy: Policy | None = None, ask: ApprovalSource | None = None
-    ) -> None:
-        super().__init__(policy, ask)
-        self._turns = turns
-        self._allowed: set[tuple[str, str]] = set()  # foreign calls, by tool and arguments
-
-    async def decide(
-        self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
-    ) -> Decision:
-        """Decide whether `tool` runs again with `args`."""
-        verdict, reason = self.policy.judge(tool, args)
-        if verdict == "deny":
-            return Decision(False, reason=reason or "the policy denies it now")
-        if not self._turns.trusted:
-            return await self._decide_foreign(tool, args, context, report)
-        if verdict == "allow" and tool.harmless:
-            return Decision(True, reason=reason)
-        recorded = self._turns.approval(context.call_id)
-        if recorded is not None and recorded.decision == "allow" and recorded.args is not None:
-            text = _canonical_text(recorded.args)
-            if text and text == _canonical_text(args):
-                return Decision(True, by="recording")
-        return await super().decide(tool, args, context, report)
-
-    async def _decide_foreign(
-        self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
-    ) -> Decision:
-        """Ask about a call of a foreign record.
-
-        A yes for the whole tool or run covers only further calls with the same arguments.
-        """
-        call = (KERNEL_PERMISSIONS.mark(tool), _canonical_text(args))
-        if call in self._allowed:
-            return Decision(True, by="recording", reason="allowed for this replay")
-        warning = f"{RecordedTurns.FOREIGN}."
-        exact = uuid.uuid4().hex  # an answer that carries it counts for these arguments only
-        question = Question(
-            context.call_id, tool.name, args, tool.effect, warning, exact=exact, tool=tool
-        )
-        extra = {"warning": warning, "question": exact}
-        report.approval(context.call_id, stage="requested", args=args, extra=extra)
-        answer = await self.ask(question) if self.ask is not None else None
-        decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
-        if answer is not None:
-            decision = self.check_edited(tool, answer)
-        if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
-            self._allowed.add(call)
-        self.report_decision(report, context.call_id, args, decision)
-        return decision
-
-
-def _canonical_text(args: dict[str, Any]) -> str:
-    """Return arguments as canonical JSON, "" if they are not JSON."""
-    try:
-        return encode_canonical(clean_value(args))
-    except ValueError:
-        return ""
 
 
 def _read_cuts(cuts: Any) -> Iterator[tuple[int, str]]:

@@ -5,8 +5,9 @@ testable without a key or a network.
 
 Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
-- Calls that touch the kernel (`RecordedTurns.reruns`) run again, one after another, so that later
-  cells find their variables. Their fresh results are compared with the recorded ones, not logged.
+- Calls that touch the kernel run again (`RecordedTurns.must_rerun`), one after another, so that
+  later cells find their variables. Their fresh results are compared with the recorded ones, not
+  logged.
 - A question about such a call is shown as a live delta; the log keeps the recorded decision.
 - The first difference is the drift. A replay reports it at its end or, with `RecordedTurns.live`,
   stops there and offers what the loop needs to continue (`Resume`).
@@ -148,7 +149,7 @@ class Player:
             if call.call_id not in batch.calls or call.call_id in self._rerun_ids:
                 continue
             tool = self._turns.tool_of(call, runner.toolset)
-            if tool is None or not self._turns.reruns(tool):
+            if tool is None or not self._turns.must_rerun(tool):
                 continue
             call_runner = self._runner_of(call.span, runner)
             self._rerun_ids.append(call.call_id)

@@ -32,7 +32,7 @@ from .outgoing import redact_request, redact_schema, redact_tool
 from .run_spec import Plan
 from .turn import Turn
 from .typed.answer_check import Verdict
-from .typed.output_way import OutputWay, OutputWays
+from .typed.output_way import OutputWay, OutputWayChooser
 
 RESERVE = 1024  # tokens of the context that are kept free for the answer
 
@@ -54,7 +54,7 @@ class Prompt:
         self.vision = vision.Vision(plan.model)
         self._tools = [redact_tool(spec, plan.redaction) for spec in plan.tools]
         output = plan.output.wire if plan.output is not None else None
-        self.output_ways = OutputWays(
+        self.way_chooser = OutputWayChooser(
             output and redact_schema(output, plan.redaction), plan.model, plan.tools
         )
 
@@ -76,7 +76,7 @@ class Prompt:
         elif error.code == "no_images":
             self.vision.omit()
         elif error.code == "no_schema":
-            self.output_ways.disable_schema()
+            self.way_chooser.disable_schema()
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the next turn; a `last` one asks the model to finish."""
@@ -103,7 +103,7 @@ class Prompt:
     @property
     def output_way(self) -> OutputWay:
         """How the next request asks for a typed answer."""
-        return self.output_ways.choose(self.dialect)
+        return self.way_chooser.choose(self.dialect)
 
     def write_correction(self, verdict: Verdict) -> str:
         """Return the message about an invalid answer.
@@ -111,7 +111,7 @@ class Prompt:
         If the answer is not even JSON, the server ignores the schema: it is not sent again.
         """
         if verdict.not_json:
-            self.output_ways.disable_schema()
+            self.way_chooser.disable_schema()
         return verdict.fault if verdict.final else f"{verdict.fault}\n{self.output_way.correction}"
 
     def shrink(self, max_tokens: int) -> bool:
@@ -162,7 +162,7 @@ class Prompt:
         turn.feed(usage)
         self._summary = self._plan.redaction.value(text)
         sent, written = estimate_tokens(request.messages), len(text)
-        return bill.metric(turn, clock, sent, written // CHARS_PER_TOKEN, whole=True)
+        return bill.charge_request(turn, clock, sent, written // CHARS_PER_TOKEN, whole=True)
 
     def _current_run(self) -> list[Event]:
         """Return the events of this run as they are sent, with its context before its prompt."""
@@ -188,7 +188,7 @@ class Prompt:
     def _choose_grammar(self) -> str:
         """Return the grammar that the next turn must follow, "" for none."""
         small, answered = self._plan.model.shots, bool(self._log.of("result"))
-        output = self.output_ways.output
+        output = self.way_chooser.output
         if output is None:
             return self.dialect.grammar(self._tools, small=small, answered=answered)
         if not isinstance(self.dialect, Typed):

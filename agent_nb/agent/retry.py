@@ -54,7 +54,7 @@ def choose_retry(
     if fault.code == "no_images" and prompt.vision.omit(f"{fault} {fault.raw}"):
         message = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", message, fault.raw)
-    if fault.code == "no_schema" and prompt.output_ways.disable_schema():
+    if fault.code == "no_schema" and prompt.way_chooser.disable_schema():
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))

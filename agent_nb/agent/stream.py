@@ -174,10 +174,9 @@ class Stream(InProgress):
 
     async def aclose(self) -> None:
         """Stop the run and wait until its log has ended."""
-        if self._task is None:
-            return
-        self.cancel()
-        await asyncio.wait([self._task])
+        if self._task is not None and not self._task.done():
+            self.cancel()  # unlike `stop`, it logs no "from elsewhere"
+            await asyncio.wait([self._task])
 
     # the parameters keep their names, since code outside this package may use them
     def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:

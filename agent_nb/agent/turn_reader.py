@@ -29,7 +29,7 @@ LARGEST = 64_000_000  # characters
 Streamed = parts.Text | parts.Thought | parts.CallDelta  # parts that come in pieces
 
 
-class Pipeline:
+class TurnReader:
     """Turns the parts of one model turn into events.
 
     `check` checks its answer (None: answers have no type). `received`: a part has come, so the
@@ -165,15 +165,15 @@ class AnswerReader:
     def __init__(self, decoder: Decoder, redaction: Redaction | None = None) -> None:
         self.turn = Turn(1)
         self._decoder = decoder
-        self._pipeline = Pipeline(load_plugin("dialects", "native"), self.turn, redaction)
+        self._reader = TurnReader(load_plugin("dialects", "native"), self.turn, redaction)
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that `data`, bytes of the response, yields, deltas included."""
-        return self._pipeline.feed(self._decoder.feed(data))
+        return self._reader.feed(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
         """End the answer and return the last events."""
-        return self._pipeline.feed(self._decoder.close()) + self._pipeline.close()
+        return self._reader.feed(self._decoder.close()) + self._reader.close()
 
 
 def _has_more_than_text(part: Streamed) -> bool:

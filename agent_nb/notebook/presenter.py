@@ -4,11 +4,14 @@ Why: an agent must not import the notebook, yet a cell shows the runs that its c
 `agent_nb/__init__.py` names this module, and the agent imports it by that name when it is needed.
 """
 
-from .cell.awaited_run import cell_host as host
-from .cell.awaited_run import cell_screen as screen
-from .cell.context import of_running_cell as context
-from .cell.recording import begin_recording as begun
-from .cell.show_run import display_run as show
-from .follow.awaited_source import source_screen as followed
+from .cell.awaited_run import cell_host as find_host
+from .cell.awaited_run import cell_screen as make_screen
+from .cell.context import of_running_cell as gather_context
+from .cell.recording import begin_recording
+from .cell.show_run import display_run as show_run
+from .follow.awaited_source import source_screen as make_source_screen
 
-__all__ = ["begun", "context", "followed", "host", "screen", "show"]
+__all__ = [
+    "begin_recording", "find_host", "gather_context", "make_screen", "make_source_screen",
+    "show_run",
+]  # fmt: skip

@@ -72,7 +72,7 @@ def test_a_method_of_an_object_runs_again_in_newer_records_only(shop, tmp_path):
     older = {name: value for name, value in here.items() if name != "python"}
     (tool,) = Toolset([as_tool(shop.Shop().price)])
     lives = [
-        RecordedTurns(events=[RunStart(settings=settings)]).reruns(tool)
+        RecordedTurns(events=[RunStart(settings=settings)]).must_rerun(tool)
         for settings in ({"place": here}, {"place": older}, {})
     ]
     assert lives == [True, False, False]

@@ -14,7 +14,8 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, ToolContext, tool
 from agent_nb.agent import result_pictures
-from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
+from agent_nb.agent.recorded_turns import RecordedTurns
+from agent_nb.agent.replay_approver import ReplayApprover
 from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record

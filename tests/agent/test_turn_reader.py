@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb.agent import turn_reader as module
 from agent_nb.agent.turn import Turn
-from agent_nb.agent.turn_reader import Pipeline
+from agent_nb.agent.turn_reader import TurnReader
 from agent_nb.host import plugins
 from agent_nb.models import parts as p
 from agent_nb.wire.redact import Redaction
@@ -13,7 +13,7 @@ KEY = "value-of-a-secret-key"
 
 
 def pipe(dialect="native", filtered=False):
-    return Pipeline(
+    return TurnReader(
         plugins.load_plugin("dialects", dialect),
         Turn(1),
         Redaction({"MY_KEY": KEY}) if filtered else None,

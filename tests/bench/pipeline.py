@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from agent_nb.agent.turn import Turn
-from agent_nb.agent.turn_reader import Pipeline
+from agent_nb.agent.turn_reader import TurnReader
 from agent_nb.events import RunStart
 from agent_nb.events.log import EventLog
 from agent_nb.host import plugins
@@ -76,7 +76,9 @@ def ours(frames: list[bytes]) -> None:
     dialect = plugins.load_plugin("dialects", "thinking").over(
         plugins.load_plugin("dialects", "native")
     )
-    pipeline = Pipeline(dialect, Turn(1), Redaction({"SOME_KEY": "a-secret-value-of-thirty-chars"}))
+    pipeline = TurnReader(
+        dialect, Turn(1), Redaction({"SOME_KEY": "a-secret-value-of-thirty-chars"})
+    )
     for frame in frames:
         for event in pipeline.feed(decoder.feed(frame)):
             log.append(event)

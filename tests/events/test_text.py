@@ -21,7 +21,7 @@ from agent_nb import events as e
 from agent_nb.agent import compaction
 from agent_nb.agent.history import write_messages
 from agent_nb.agent.turn import Turn
-from agent_nb.agent.turn_reader import Pipeline
+from agent_nb.agent.turn_reader import TurnReader
 from agent_nb.events.completion import Settler
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
@@ -167,7 +167,7 @@ def searched(*before: str) -> bytes:
 
 def turn(data: bytes) -> list[e.Event]:
     """Return the events of one model turn, deltas included, as a run has them."""
-    decoder, pipeline = AnthropicDecoder(), Pipeline(NATIVE, Turn(1))
+    decoder, pipeline = AnthropicDecoder(), TurnReader(NATIVE, Turn(1))
     came = pipeline.feed([*decoder.feed(data), *decoder.close()]) + pipeline.close()
     node = {"name": "llm", "span": "llm-1", "turn": 1}
     return [

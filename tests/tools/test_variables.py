@@ -16,7 +16,8 @@ from helpers.replays import replay
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.dependencies import Reader, digest_dependencies
-from agent_nb.agent.recorded_turns import RecordedTurns, ReplayApprover
+from agent_nb.agent.recorded_turns import RecordedTurns
+from agent_nb.agent.replay_approver import ReplayApprover
 from agent_nb.record.record import run_record
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.policy import Policy
@@ -154,7 +155,7 @@ def test_nobody_is_asked_and_a_rule_may_deny(run: Run, asker: Any) -> None:
 
 def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
     tools = Toolset.resolve("variables")
-    assert RecordedTurns.must_rerun(tools["variables"])
+    assert RecordedTurns.touches_kernel(tools["variables"])
     assert tools["variables"].effect == "reads"
     assert digest_dependencies(tools, Reader(folder=".")) == {}
 

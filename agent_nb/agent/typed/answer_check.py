@@ -16,7 +16,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from ... import events
 from ...events import Answer, Event
 from ..turn import Turn
 from .final_tool import FinalTool
+from .output_type import Answer as ParsedAnswer
 from .output_type import InvalidOutput, NotJson, OutputType
 from .output_way import OutputWay
 
@@ -95,12 +96,10 @@ class TurnCheck:
         """Take events of the turn in their order; return those to log now."""
         out: list[Event] = []
         for event in fresh:
-            # a delta of plain text waits only if an earlier text waits already (second branch)
-            if isinstance(event, events.Delta) and (event.of != "respond" or event.name):
-                if event.of == "call" or event.name == Answer.APART:
-                    out += self._take_waiting()
-                out.append(event)
-            elif self._waiting or isinstance(event, events.Respond):
+            if _ends_waiting(event):
+                out += self._take_waiting()
+            waits = bool(self._waiting) and not _is_thought(event)
+            if waits or isinstance(event, events.Respond):
                 self._waiting.append(event)
             else:
                 out.append(event)
@@ -122,18 +121,20 @@ class TurnCheck:
             return [*out, *self._take_waiting()]
         responses = [e for e in self._waiting if isinstance(e, events.Respond)]
         try:
-            if len(answers) > 1:
-                raise InvalidOutput(  # noqa: TRY301  (a fault as any other of the answer)
-                    f"{self._way.final_tool} was called {len(answers)} times. Call it once."
-                )
-            answer = self._output.parse(
-                answers[0] if answers else "".join(e.content for e in responses)
-            )
+            answer = self._parse(answers or ["".join(e.content for e in responses)])
         except InvalidOutput as fault:
             reason = _CUT if turn.finish in _CUT_REASONS else str(fault)
             self._run.reject(reason, not_json=isinstance(fault, NotJson) and bool(responses))
             return [*out, *self._take_waiting()]
         return [*out, *self._replace(responses, answer.text)]
+
+    def _parse(self, answers: Sequence[str]) -> ParsedAnswer:
+        """Return the answer in the only text of `answers`. Raises InvalidOutput."""
+        if len(answers) > 1:
+            raise InvalidOutput(
+                f"{self._way.final_tool} was called {len(answers)} times. Call it once."
+            )
+        return self._output.parse(answers[0])
 
     def _replace(self, responses: list[events.Respond], text: str) -> Iterator[Event]:
         """Yield the waiting events with `text`, the JSON of the answer, in place of its blocks.
@@ -156,3 +157,12 @@ class TurnCheck:
         """Return the waiting events; none wait afterwards."""
         out, self._waiting = self._waiting, []
         return out
+
+
+def _ends_waiting(event: Event) -> bool:
+    """Return whether an event is a delta of a call, or of an answer by the final tool."""
+    return isinstance(event, events.Delta) and (event.of == "call" or event.name == Answer.APART)
+
+
+def _is_thought(event: Event) -> bool:
+    return isinstance(event, events.Delta) and event.of != "respond"

@@ -51,7 +51,7 @@ class OutputWay(msgspec.Struct, frozen=True):
 UNTYPED = OutputWay()  # for a run whose answer may be any text
 
 
-class OutputWays:
+class OutputWayChooser:
     """Chooses how the requests of one run ask for an answer of the type `output`.
 
     If `output` is None, any text is an answer. `tools`: the run's own.

@@ -200,7 +200,7 @@ class CellRun:
         self._agent = agent = agent.equipped(choice.turns.choose_tools(agent.tools))
         if choice.turns.live:  # before the calls of the replay change the variables
             self._gather_context(agent)
-        reruns = bool(choice.turns.all_calls_to_rerun(agent.tools))
+        reruns = bool(choice.turns.calls_to_rerun_with_rows(agent.tools))
         if reruns:
             self._ask_permissions(agent, live=False)
         replay = self._inputs.replay(agent, choice.turns, replay_strictness(cell, options.compare))

@@ -124,7 +124,7 @@ def prepare_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | 
 
     Where nothing runs live, rows that others signed count too; their calls run only if trusted.
     """
-    if any(tool.agent is not None or RecordedTurns.must_rerun(tool) for tool in agent.tools):
+    if any(tool.agent is not None or RecordedTurns.touches_kernel(tool) for tool in agent.tools):
         return partial(_play_row, agent, redaction)
     return None
 
