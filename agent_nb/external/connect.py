@@ -6,9 +6,9 @@ stranger.
 Rules
 - A refusal that no retry can change (wrong token, unknown format or compression) is a UsageError at
   once.
-- At most `ANSWER` bytes are read of a response that is not a stream.
+- At most `LARGEST_ANSWER` bytes are read of a response that is not a stream.
 - A response must begin within a time limit (`open_response`), and a short one must be complete
-  within `REPLY` seconds: a server may accept a request and never answer.
+  within `REPLY_TIMEOUT` seconds: a server may accept a request and never answer.
 - A loopback address is never reached through a proxy, and redirects are not followed, so that a
   token reaches no other host.
 - Each request has its own connection: on a shared one, httpx would read excess bytes of a response
@@ -36,10 +36,10 @@ from ..models import hide_secret, is_loopback
 from ..wire import decompress_body
 from . import tokens
 
-ANSWER = 1 << 20  # bytes
-REPLY = 30.0  # seconds for a complete short answer
+LARGEST_ANSWER = 1 << 20  # bytes
+REPLY_TIMEOUT = 30.0  # seconds for a complete short answer
 # statuses that no retry can change
-_FINAL = frozenset({400, 401, 403, 405, 406, 421, 422})
+_FINAL_STATUSES = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     torn: float = 1.0
     idle: float = 90.0
 
-    def wait(self, attempt: int) -> float:
+    def choose_wait(self, attempt: int) -> float:
         """Return the seconds to wait before attempt number `attempt` (from 0)."""
         return min(self.first * 2.0 ** min(attempt, 30), self.most) * (0.5 + random.random() / 2)  # noqa: S311  (spreads clients)
 
@@ -82,7 +82,7 @@ class Patience:
 
     async def wait(self) -> None:
         """Wait before the next attempt."""
-        await anyio.sleep(self._backoff.wait(self._attempt))
+        await anyio.sleep(self._backoff.choose_wait(self._attempt))
         self._attempt += 1
 
 
@@ -102,7 +102,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Return the host and port, for people."""
+        """The host and port, for people."""
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
 
@@ -111,10 +111,10 @@ def split_address(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         # `port` raises ValueError for an invalid port; None, the default of the scheme, is fine
-        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:  # an invalid IPv6 address or port
         return None
-    return parts if good else None
+    return parts if is_valid else None
 
 
 def parse_target(url: str, token: str = "") -> Target:
@@ -149,17 +149,15 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
     }
     read_launch().check_address(where.server)
-    parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
-    direct = is_loopback(parts.hostname or "")
-    # without TLS no certificate is checked, and loading certificates takes longer than connecting
-    secure = parts.scheme == "https"
+    parts = urlsplit(where.server)
     async with httpx.AsyncClient(
         headers=headers,
-        timeout=times,
+        timeout=httpx.Timeout(10.0, read=None),
         limits=httpx.Limits(max_keepalive_connections=0),
-        trust_env=not direct,
+        trust_env=not is_loopback(parts.hostname or ""),
         follow_redirects=False,
-        verify=secure,
+        # without TLS no certificate is checked, and loading them takes longer than connecting
+        verify=parts.scheme == "https",
     ) as client:
         yield client
 
@@ -182,13 +180,13 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         raise httpx.DecodingError(str(error)) from None
 
 
-async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
-    """Return the first `size` bytes of a response, fewer if no more arrive in `REPLY` seconds.
+async def read_beginning(response: httpx.Response, size: int = LARGEST_ANSWER) -> bytes:
+    """Return the first `size` bytes of a response, or what arrives in `REPLY_TIMEOUT` seconds.
 
     Decompression stops at the first error. Raises httpx.HTTPError.
     """
     beginning = bytearray()
-    with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY):
+    with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY_TIMEOUT):
         async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
                 beginning += chunk
@@ -202,12 +200,12 @@ async def send_request(
 ) -> tuple[int, bytes]:
     """Return the status and the beginning of a short response.
 
-    Raises httpx.HTTPError, also when it does not come within `REPLY` seconds.
+    Raises httpx.HTTPError, also when it does not come within `REPLY_TIMEOUT` seconds.
     """
-    with anyio.move_on_after(REPLY):
+    with anyio.move_on_after(REPLY_TIMEOUT):
         async with client.stream(method, url, json=payload) as response:
             return response.status_code, await read_beginning(response)
-    raise httpx.ReadTimeout(f"no answer came for {REPLY:g} s")
+    raise httpx.ReadTimeout(f"no answer came for {REPLY_TIMEOUT:g} s")
 
 
 async def open_response(
@@ -234,7 +232,7 @@ async def check_response(response: httpx.Response) -> None:
     ):
         return
     reason = (await read_beginning(response, 500)).decode("utf-8", "replace")
-    if response.status_code in _FINAL or 300 <= response.status_code < 400:
+    if response.status_code in _FINAL_STATUSES or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
     if response.status_code == 200:
         kind = response.headers.get("content-type", "of no type")

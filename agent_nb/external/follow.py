@@ -27,7 +27,7 @@ import msgspec
 from ..events import Delta, End, Error, Event, Position, decode_event
 from ..wire import Frame
 
-WAITING = 4096  # events that wait for earlier ones; more are dropped and come again
+MOST_WAITING = 4096  # events that wait for earlier ones; more are dropped and come again
 
 
 class Follower:
@@ -37,7 +37,7 @@ class Follower:
         self.last_id = ""
         self.over = False
         self._seq = 0  # remote `seq` of the newest stored event that was passed on
-        self._delta_place = (0, 0)  # epoch and number of the newest delta after that event
+        self._newest_delta = (0, 0)  # epoch and number of the newest delta after that event
         self._offset = 0  # our `seq` minus the remote one; differs from 0 after a gap
         self._run = ""
         self._waiting: dict[int, Event] = {}
@@ -69,7 +69,7 @@ class Follower:
         """Return a numbered event and those that waited for it, if its turn has come."""
         if event.seq <= self._seq or event.seq in self._waiting:
             return []
-        if len(self._waiting) < WAITING or event.seq == self._seq + 1:
+        if len(self._waiting) < MOST_WAITING or event.seq == self._seq + 1:
             self._waiting[event.seq] = event
         out: list[Event] = []
         while (due := self._waiting.pop(self._seq + 1, None)) is not None:
@@ -78,27 +78,28 @@ class Follower:
 
     def _renumber(self, event: Event) -> Event:
         """Return an event with our `seq`, and note it as the newest."""
-        self._seq, self._delta_place, self._run = event.seq, (0, 0), event.run
+        self._seq, self._newest_delta, self._run = event.seq, (0, 0), event.run
         self.last_id = str(event.seq)
         self.over = isinstance(event, End) and not event.span
-        return (
-            msgspec.structs.replace(event, seq=event.seq + self._offset) if self._offset else event
-        )
+        if not self._offset:
+            return event
+        return msgspec.structs.replace(event, seq=event.seq + self._offset)
 
-    def _take_delta(self, event: Delta, number: str) -> list[Event]:
-        """Return a delta if it is the next one; `number` is its frame id (`events.position`)."""
-        position = Position.parse(number)
+    def _take_delta(self, event: Delta, frame_id: str) -> list[Event]:
+        """Return a delta if it is the next one; its `frame_id`: see `events.position`."""
+        position = Position.parse(frame_id)
         if position is None:
             return []  # it might be a repeat; the complete event of its block follows anyway
-        seq, epoch, n = position
-        if position <= (self._seq, *self._delta_place):
+        seq, epoch, number = position
+        if position <= (self._seq, *self._newest_delta):
             return []
-        newest_epoch, newest = self._delta_place
+        newest_epoch, newest_number = self._newest_delta
         # a new epoch counts its deltas from 1
-        if seq != self._seq or n != (newest + 1 if epoch == newest_epoch else 1):
+        expected = newest_number + 1 if epoch == newest_epoch else 1
+        if seq != self._seq or number != expected:
             return []
-        self._delta_place = (epoch, n)
-        self.last_id = number
+        self._newest_delta = (epoch, number)
+        self.last_id = frame_id
         return [event]
 
     def _report_gap(self, text: str) -> list[Event]:
@@ -120,7 +121,7 @@ class Follower:
         )
         self._seq += gap.missed
         self._offset -= gap.missed - 1  # one error stands for the missed events
-        self._delta_place = (0, 0)
+        self._newest_delta = (0, 0)
         self.last_id = str(self._seq)
         return [error]
 

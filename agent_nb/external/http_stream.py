@@ -11,9 +11,9 @@ Rules
   new.
 - The repeated request also has `?lastEventId=` in its address, for servers that read it there. If a
   server refuses it, later requests leave it out: a signed address must not change.
-- On a new connection a server may repeat all events, or all from some event on. Frames are dropped
-  as long as their id and content equal those of earlier frames in order.
-- Within a connection no frame is dropped, because ids need not be unique.
+- On a new connection a server may repeat all events, or all from some event on. So its first frames
+  are dropped, as long as their id and content equal those of earlier frames in order. After the
+  first other frame none is dropped, because ids need not be unique.
 - Every other stream is passed on as it comes; a break is an error.
 """
 
@@ -70,10 +70,10 @@ class Frames:
         # the longest end of a frame has 4 bytes, of which 3 may be in the buffer already
         searched = max(len(self._buffer) - 3, 0)
         self._buffer += chunk
-        out: list[bytes] = []
+        out: list[bytes] = []  # frames to pass on
         start = 0
         for end in _FRAME_ENDS.finditer(bytes(self._buffer[searched:])):
-            self._hold_frame(bytes(self._buffer[start : searched + end.end()]), out)
+            out.append(self._take_frame(bytes(self._buffer[start : searched + end.end()])))
             start = searched + end.end()
         del self._buffer[:start]
         if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
@@ -83,22 +83,24 @@ class Frames:
             )
         return b"".join(out)
 
-    def _hold_frame(self, frame: bytes, out: list[bytes]) -> None:
-        """Hold back a frame that is not a repeat; if it has an id, pass on all held frames."""
+    def _take_frame(self, frame: bytes) -> bytes:
+        """Drop a repeat; hold another frame back until one has an id, then return all held ones."""
         decoder = SSEDecoder()
         decoded = decoder.feed(frame)  # none if the frame has no data
         # a frame without data cannot be compared, so its id counts only after the repeats
-        number = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
-        frame_hash = hash((number, decoded[0].event, decoded[0].data)) if decoded else 0
+        frame_id = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
+        frame_hash = hash((frame_id, decoded[0].event, decoded[0].data)) if decoded else 0
         if decoded and self._repeats is not None:
-            if self._repeats.is_repeat(frame_hash, has_id=bool(number)):
-                return
+            if self._repeats.take(frame_hash, has_id=bool(frame_id)):
+                return b""
             self._repeats = None
         self._held.append((frame, frame_hash))
-        if number or not self.last_id:
-            self.last_id = number or self.last_id
-            out.append(self._pass_held())
-            self._resume_at = len(self._passed)
+        if not frame_id and self.last_id:
+            return b""
+        self.last_id = frame_id or self.last_id
+        frames = self._pass_held()
+        self._resume_at = len(self._passed)
+        return frames
 
     def _pass_held(self) -> bytes:
         """Return the frames that were held back; remember the hashes of those with data."""
@@ -137,8 +139,8 @@ class _Repeats:
         # positions in `passed` of the next frame, for each repetition that fits so far
         self._next: set[int] = set()
 
-    def is_repeat(self, frame_hash: int, *, has_id: bool) -> bool:
-        """Return whether the next frame, which has this hash, repeats an earlier one."""
+    def take(self, frame_hash: int, *, has_id: bool) -> bool:
+        """Take the next frame, which has this hash; return whether it repeats an earlier one."""
         positions = self._next | (self._starts or set())
         if has_id and self._starts is not None:
             positions, self._starts = set(range(len(self._passed))), None
@@ -174,7 +176,7 @@ class _Reader:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
         self._ended = False  # the server has answered 204
-        self._in_address = True  # whether the newest id is sent in the address too
+        self._id_in_address = True  # whether the newest id is sent in the address too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of all connections; raise as `read_stream` does."""
@@ -210,7 +212,7 @@ class _Reader:
         headers = httpx.Headers(self._headers, encoding="utf-8")
         if after:
             headers["Last-Event-ID"] = after
-        url = _with_id(self._url, after) if after and self._in_address else self._url
+        url = _add_id(self._url, after) if after and self._id_in_address else self._url
         async with (
             connect(self._where) as client,
             aclosing(
@@ -241,17 +243,18 @@ class _Reader:
             return
         reason = (await read_beginning(response, 300)).decode("utf-8", "replace")
         temporary = response.status_code >= 500 or response.status_code in (408, 425, 429)
-        if again and (temporary or response.status_code == 404 or self._in_address):
-            self._in_address = self._in_address and temporary  # the next request leaves out the id
+        if again and (temporary or response.status_code == 404 or self._id_in_address):
+            if not temporary:
+                self._id_in_address = False
             raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
         raise UsageError(f"{self._where.place} answers {response.status_code}: {reason}")
 
 
-def _with_id(url: str, number: str) -> str:
+def _add_id(url: str, last_id: str) -> str:
     """Return an address with `lastEventId`; the rest of its query stays unchanged."""
     parts = urlsplit(url)
     pairs = [
         pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID_PARAMETER}=")
     ]
-    query = "&".join([*pairs, f"{_ID_PARAMETER}={quote(number, safe='')}"])
+    query = "&".join([*pairs, f"{_ID_PARAMETER}={quote(last_id, safe='')}"])
     return urlunsplit(parts._replace(query=query))

@@ -119,10 +119,10 @@ class Imported:
             return []
         run = self._runs.get(event.run)
         if run is None or run.log.ended:
-            run = self._open(event.run)
+            run = self._open_run(event.run)
         return run.add(event)
 
-    def _open(self, run_id: str) -> _Run:
+    def _open_run(self, run_id: str) -> _Run:
         """Begin a run with a log of its own, and report that log."""
         prompt = self._prompt if not self.logs else ""  # only the first run answers the prompt
         name = run_id if self._redaction is None else self._redaction.value(run_id)
@@ -149,7 +149,7 @@ class _Run:
         self._clock = clock
         self._prompt = prompt
         self._redaction = redaction
-        self._filters: dict[str, Redactor] = {}  # open block -> the redactor of its deltas
+        self._redactors: dict[str, Redactor] = {}  # open block -> the redactor of its deltas
         self.log = EventLog(run_id, clock=lambda: self._at)
 
     def add(self, event: Event) -> list[Event]:
@@ -161,14 +161,14 @@ class _Run:
                 user = User(content=prompt, origin="user", ts=event.ts)
                 out.append(self._append(self._clean(user)))
         if isinstance(event, Delta):
-            return [*out, *self._delta(event)]
+            return [*out, *self._add_delta(event)]
         out += self._flush_redactor(event)
         return [*out, self._append(msgspec.structs.replace(self._clean(event), origin="imported"))]
 
     def _flush_redactor(self, event: Event) -> list[Event]:
         """Return, as a delta, the text that the redactor of a closing block still holds."""
         block = getattr(event, "block", "")
-        redactor = self._filters.pop(block, None)
+        redactor = self._redactors.pop(block, None)
         text = redactor.close() if redactor is not None else ""
         if not text:
             return []
@@ -185,16 +185,17 @@ class _Run:
         )
         return [self._append(delta)]
 
-    def _delta(self, event: Delta) -> list[Event]:
+    def _add_delta(self, event: Delta) -> list[Event]:
         """Append a delta, as far as the redactor of its block lets its text pass."""
         imported = msgspec.structs.replace(event, origin="imported")
         if self._redaction is None or not event.block:
             return [self._append(self._clean(imported))]
-        if event.block not in self._filters:
-            self._filters[event.block] = self._redaction.stream()
-        text, name = self._filters[event.block].feed(event.text), self._redaction.value(event.name)
+        if event.block not in self._redactors:
+            self._redactors[event.block] = self._redaction.stream()
+        text = self._redactors[event.block].feed(event.text)
         if event.text and not text:
             return []  # the redactor holds the text back: it may be the beginning of a secret
+        name = self._redaction.value(event.name)
         return [self._append(msgspec.structs.replace(imported, text=text, name=name))]
 
     def _append(self, event: Event) -> Event:

@@ -37,6 +37,7 @@ class RemoteRun:
         self.connections = 0
         self._backoff, self._on_state = backoff, on_state
         self._follower = Follower()
+        self._missing_since = 0.0  # when events began to be missing; 0: none are
 
     @property
     def over(self) -> bool:
@@ -53,7 +54,7 @@ class RemoteRun:
             last_id = self._follower.last_id
             self._on_state("connecting")
             try:
-                async with aclosing(self._connection(client, url)) as events:
+                async with aclosing(self._read_connection(client, url)) as events:
                     async for event in events:
                         yield event
                 reason = "the connection ended before the run did"
@@ -64,8 +65,8 @@ class RemoteRun:
             if self._follower.last_id != last_id:
                 patience.renew()
             limit = self._backoff.patience
-            # a server that never answered is probably not there: give up early
-            limit = limit if self.connections else min(self._backoff.door, limit)
+            if not self.connections:  # the server is probably not there: give up early
+                limit = min(self._backoff.door, limit)
             if patience.waited > limit:
                 raise ModelError(
                     f"Gave up on {url} after {patience.waited:.0f} s without news: {reason}.",
@@ -74,7 +75,9 @@ class RemoteRun:
             self._on_state("waiting")
             await patience.wait()
 
-    async def _connection(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
+    async def _read_connection(
+        self, client: httpx.AsyncClient, url: str
+    ) -> AsyncGenerator[Event, None]:
         """Yield the events of one connection, from the newest known event on."""
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self._follower.last_id:
@@ -87,31 +90,29 @@ class RemoteRun:
             self._on_state("following")
             self._follower.connected()
             decoder = SSEDecoder()
-            missing_since = 0.0  # when events began to be missing; 0: none are
-            async with aclosing(self._read_bytes(response, lambda: missing_since)) as chunks:
+            self._missing_since = 0.0
+            async with aclosing(self._read_bytes(response)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):
                         for event in self._follower.feed(frame):
                             yield event
-                    missing_since = (
-                        (missing_since or anyio.current_time()) if self._follower.torn else 0.0
-                    )
+                    if not self._follower.torn:
+                        self._missing_since = 0.0
+                    elif not self._missing_since:
+                        self._missing_since = anyio.current_time()
                     if self._follower.over:
                         return
 
-    async def _read_bytes(
-        self, response: httpx.Response, missing_since: Callable[[], float]
-    ) -> AsyncGenerator[bytes, None]:
+    async def _read_bytes(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a connection; end if missing events do not come in time.
 
-        `missing_since` returns the time at which events began to be missing, 0 if none are. Raises
-        TimeoutError after `Backoff.idle` seconds of silence.
+        Raises TimeoutError after `Backoff.idle` seconds of silence.
         """
         async with aclosing(stream_body(response)) as source:
             while True:
                 limit = self._backoff.idle
-                if since := missing_since():
-                    limit = since + self._backoff.torn - anyio.current_time()
+                if self._missing_since:
+                    limit = self._missing_since + self._backoff.torn - anyio.current_time()
                     if limit <= 0:
                         return
                 with anyio.move_on_after(limit) as scope:
@@ -119,8 +120,8 @@ class RemoteRun:
                         chunk = await anext(source)
                     except StopAsyncIteration:
                         return
+                if scope.cancelled_caught and self._missing_since:
+                    return
                 if scope.cancelled_caught:
-                    if missing_since():
-                        return
                     raise TimeoutError(f"nothing came for {self._backoff.idle:g} s")
                 yield chunk

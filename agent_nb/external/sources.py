@@ -27,7 +27,7 @@ PAUSE = 0.2  # seconds between two looks at a file that is being written
 _END: Any = object()  # in place of an item: the iterator is exhausted
 
 
-async def items_of(
+async def read_items(
     source: Any, done: Callable[[], bool] = lambda: True, *, follow: bool = False
 ) -> AsyncGenerator[Any, None]:
     """Yield the items of a source.
@@ -58,7 +58,7 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
     if kind == "path":
         return _read_file(Path(source).expanduser(), done if follow else None)
     if kind == "response":
-        return _response(source)
+        return _read_response(source)
     if kind == "async":
         items: AsyncIterable[Any] = source
         return items
@@ -71,7 +71,7 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
     )
 
 
-def _response(source: Any) -> AsyncIterable[bytes]:
+def _read_response(source: Any) -> AsyncIterable[bytes]:
     """Return the body of an open HTTP response, decompressed in pieces.
 
     httpx itself would decompress each chunk whole, whatever size that has.
@@ -113,14 +113,14 @@ class _CancellableOpen:
         self._path = path
         self._lock = threading.Lock()
         self._file: Any = None
-        self._left = False
+        self._is_left = False
 
     def open(self) -> Any:
         """Open the file. Raises OSError."""
         file = self._path.open("rb", buffering=0)
         with self._lock:
             self._file = file
-            if self._left:
+            if self._is_left:
                 file.close()
         return file
 
@@ -128,7 +128,7 @@ class _CancellableOpen:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._left = True
+            self._is_left = True
             if self._file is not None:
                 self._file.close()
 

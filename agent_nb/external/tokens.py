@@ -48,7 +48,7 @@ class WrittenNote:
             self._file = -1
 
 
-def folder() -> Path:
+def notes_folder() -> Path:
     """Return the folder of the notes, which may not exist."""
     from platformdirs import user_state_dir
 
@@ -60,8 +60,9 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Writte
 
     `where`: the folder of the notes, the user's by default, as in the other functions.
     """
-    directory = where or folder()
-    path = directory / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
+    directory = where or notes_folder()
+    address = url.partition("://")[2]
+    path = directory / f"{''.join(c if c.isalnum() else '-' for c in address)}.json"
     try:
         make_private_folder(directory)
         with suppress(FileNotFoundError):
@@ -83,10 +84,11 @@ def list_servers(where: Path | None = None) -> list[Note]:
     """Return the notes of the running servers."""
     notes = []
     with suppress(OSError):
-        for path in sorted((where or folder()).glob("*.json")):
+        for path in sorted((where or notes_folder()).glob("*.json")):
             with suppress(OSError, msgspec.DecodeError):
                 note = msgspec.json.decode(path.read_bytes(), type=Note)
-                notes += [note] if _may_run(path, note.pid) else []
+                if _may_run(path, note.pid):
+                    notes.append(note)
     return notes
 
 

@@ -29,7 +29,7 @@ from ..models import collect_secrets
 from ..wire import redact_text
 from .followed import Followed
 from .importer import Imported
-from .sources import items_of
+from .sources import read_items
 
 TICK = 0.05  # seconds between checks for events that the codec has held back long enough
 
@@ -147,14 +147,13 @@ class Watch(Followed):
 
     def _check(self) -> None:
         """Raise the error of a source that yielded no run, or of the caller's own iterator."""
-        if self.fault is not None and (
-            not self.logs or not isinstance(self.fault, AgentError | OSError)
-        ):
+        is_of_source = isinstance(self.fault, AgentError | OSError)
+        if self.fault is not None and not (self.logs and is_of_source):
             raise self.fault
 
     async def _drive(self) -> None:
         """Read the source to its end and close the runs; `fault` keeps an error for `_check`."""
-        fault = ""
+        fault_text = ""
         try:
             await self._read()
         except asyncio.CancelledError:
@@ -164,32 +163,33 @@ class Watch(Followed):
                 raise
         except Exception as error:
             self.fault = error
-            message = (
-                str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
-            )
-            fault = redact_text(message, self._secrets)
+            kind = "" if isinstance(error, AgentError) else f"{type(error).__name__}: "
+            fault_text = redact_text(f"{kind}{error}", self._secrets)
         finally:
-            self._finish(fault)
+            self._finish(fault_text)
 
     async def _read(self) -> None:
-        ticking = asyncio.ensure_future(self._ticking())
+        """Read the items; while none comes, pass on what the codec of a live source held back."""
+        reading = asyncio.ensure_future(self._read_items())
         try:
-            async with aclosing(items_of(self._source, self._done, follow=self._grows)) as items:
-                async for item in items:
-                    self._pass_on(self._imported.feed(item))
+            while self.live and not reading.done():
+                self._pass_on(self._imported.tick())
+                await asyncio.wait([reading], timeout=TICK)
+            await reading
         finally:
-            ticking.cancel()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
-    async def _ticking(self) -> None:
-        """Pass on events that the codec of a live source holds back, while no new item comes."""
-        while self.live:
-            await asyncio.sleep(TICK)
-            self._pass_on(self._imported.tick())
+    async def _read_items(self) -> None:
+        source = read_items(self._source, self._has_all, follow=self._grows)
+        async with aclosing(source) as items:
+            async for item in items:
+                self._pass_on(self._imported.feed(item))
 
-    def _finish(self, fault: str) -> None:
+    def _finish(self, fault_text: str) -> None:
         """End every run, and every iteration."""
         try:
-            self._pass_on(self._imported.close(fault, stopped=self._stopped))
+            self._pass_on(self._imported.close(fault_text, stopped=self._stopped))
             if not self.logs and self.fault is None and not self._stopped:
                 self.fault = UsageError(
                     f"There is no event in {self.name}. Is it the right source, and the right codec?"
@@ -207,7 +207,7 @@ class Watch(Followed):
             for event in events:
                 queue.put_nowait(event)
 
-    def _done(self) -> bool:
+    def _has_all(self) -> bool:
         """Return whether the events so far are complete: there are runs, and all have ended."""
         return bool(self.logs) and all(log.ended for log in self.logs)
 

@@ -21,7 +21,7 @@ from agent_nb.errors import ModelError, UsageError, WireError
 from agent_nb.external import http_stream
 from agent_nb.external.connect import Backoff
 from agent_nb.external.http_stream import read_stream
-from agent_nb.external.sources import items_of
+from agent_nb.external.sources import read_items
 from agent_nb.wire.compression import PIECE
 
 QUICK = Backoff(first=0.001, most=0.01, patience=5)
@@ -177,7 +177,7 @@ def test_a_stream_that_expands_comes_in_small_pieces(way):
                 httpx.AsyncClient(trust_env=False) as client,
                 client.stream("GET", server.url) as response,
             ):
-                return await pieces(items_of(response))
+                return await pieces(read_items(response))
 
     sizes = anyio.run(main)
     assert (sum(sizes), max(sizes) <= PIECE) == (64 << 20, True)

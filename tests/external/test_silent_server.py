@@ -41,7 +41,7 @@ async def approve(server):
 
 @pytest.mark.parametrize("ask", [newest, cancel, approve])
 def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
-    monkeypatch.setattr(connect, "REPLY", 0.2)
+    monkeypatch.setattr(connect, "REPLY_TIMEOUT", 0.2)
 
     async def main():
         async with silent_server() as server:
@@ -52,7 +52,7 @@ def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
 
 
 def test_a_refusal_whose_body_never_ends_says_what_came(monkeypatch):
-    monkeypatch.setattr(connect, "REPLY", 0.2)
+    monkeypatch.setattr(connect, "REPLY_TIMEOUT", 0.2)
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")

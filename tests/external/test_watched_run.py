@@ -735,6 +735,30 @@ def test_frames_are_shown_as_they_come_though_ids_are_skipped():
     assert [e.text for e in seen if e.type == "delta"] == ["5 ", "7 ", "6 ", "20 "]
 
 
+def test_a_fault_while_no_item_comes_ends_the_watch(monkeypatch):
+    calls = []
+
+    def break_off(imported):
+        calls.append(imported)
+        if len(calls) > 2:
+            raise RuntimeError("broken")
+        return []
+
+    async def source():
+        yield {"type": "respond", "content": "hi"}
+        await asyncio.Event().wait()
+
+    async def main():
+        watched = agent_nb.watch(source(), "canonical", secrets={})
+        with pytest.raises(RuntimeError, match="broken"):
+            await asyncio.wait_for(watched, 20)
+        return watched
+
+    monkeypatch.setattr(Imported, "tick", break_off)
+    (fault,) = asyncio.run(main()).run.log.of("error")
+    assert fault.message == "RuntimeError: broken"
+
+
 @pytest.mark.parametrize("form", ["path", "bytes", "file"])
 def test_a_gzipped_run_is_watched_and_decoded_as_it_is(tmp_path, form):
     lines = [{"type": "respond", "content": "é" * 99_000}, {"type": "end", "status": "ok"}]

@@ -37,7 +37,7 @@ def touch(name: str) -> str:
 def state(tmp_path, monkeypatch):
     """A state folder of the test's own, and no server left behind."""
     gc.collect()  # runs of other tests that nobody holds
-    monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
     yield tmp_path / "servers"
     if serve._current.serving is not None:
         serve._current.serving.stop()

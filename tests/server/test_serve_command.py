@@ -420,7 +420,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 def test_a_server_serves_and_answers_the_runs_of_a_kernel_through_redis(
     serve, redis_server, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
     monkeypatch.setenv("AGENT_NB_HUB_KEY", "a key that both machines have")
     monkeypatch.setenv("AGENT_NB_HUB", redis_server.url)
     script = tmp_path / "kernel.py"

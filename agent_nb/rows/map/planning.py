@@ -4,7 +4,7 @@ Why so early: a wrong column, a tool that needs approval or an unknown model mus
 row is paid for.
 
 Rules
-- Prompts are filled in and redacted_prompt here, once. Rows differ in prompt and attachments only.
+- Prompts are filled in and redacted here, once. Rows differ in prompt and attachments only.
 - Planning needs no model, so that a recorded map plays without one; `check` looks the model up.
 - A token limit that the user set, and a limit in dollars, hold over all rows. The default token
   limit holds for each row, as do the limits of turns, calls and seconds.
@@ -185,7 +185,7 @@ def _collect_start_fields(
 def _collect_facts(
     rows: Rows, options: MapOptions, redaction: Redaction, where: str
 ) -> Mapping[str, Any]:
-    """Return the facts of a map that need no model; names of columns are redacted_prompt."""
+    """Return the facts of a map that need no model; names of columns are redacted."""
     columns = [replace_surrogates(name) for name in rows.names[:LOGGED_COLUMNS]]
     return {
         "rows": len(rows),
