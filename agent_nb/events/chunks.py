@@ -8,7 +8,7 @@ Form
   since the run's start).
 - Long strings of a record are packed: `~` and base85 of deflated digits of 7 bits, one per byte,
   all lengths before all times. `decode_chunks` reads the plain and the packed form.
-- Numbers are not negative, and a packed string expands to at most `LARGEST` bytes.
+- Numbers have at most 64 bits and no sign; a packed string expands to at most `LARGEST` bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
 _MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
 PACKED = "~"  # begins a packed string; not a digit
 LARGEST = 1 << 26  # bytes that a packed string may expand to
-_LONGEST = 64  # bits after which no further digit of a number may follow
+_MOST_BITS = 64  # of a number
 
 
 class _DigitValues(dict[str, int]):
@@ -111,11 +111,11 @@ def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
     for digit in digits:
         n |= (digit & (continues - 1)) << shift
         shift += bits
+        if shift > _MOST_BITS and (digit >= continues or n >> _MOST_BITS):
+            raise ValueError("chunks hold a number that is too large")
         if digit < continues:
             yield n
             n = shift = 0
-        elif shift > _LONGEST:
-            raise ValueError("chunks hold a number that is too large")
     if shift:
         raise ValueError("chunks end in the middle of a number")
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 FIELDS = "fields"  # the key of the list of names, in the setting `output` of `run_start`
-MOST = 2_000  # names of one schema; more are ignored
+_MOST_NAMES = 2_000  # of one schema; more are ignored
 _DEEPEST = 60  # levels of a schema or value that are read: a stranger's may nest without end
 
 
@@ -31,7 +31,7 @@ def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     fields = output.get(FIELDS)
     if isinstance(fields, list):
-        return tuple(dict.fromkeys(f for f in fields[:MOST] if isinstance(f, str)))
+        return tuple(dict.fromkeys(f for f in fields[:_MOST_NAMES] if isinstance(f, str)))
     return tuple(_distinct(_names(output.get("schema"), _DEEPEST, required=True)))
 
 
@@ -56,7 +56,7 @@ def order_fields(value: Any, order: tuple[str, ...], depth: int = _DEEPEST) -> A
 
 
 def _distinct(names: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(islice(names, MOST)))
+    return list(dict.fromkeys(islice(names, _MOST_NAMES)))
 
 
 def _names(schema: Any, depth: int, *, required: bool = False) -> Iterator[str]:
@@ -68,10 +68,10 @@ def _names(schema: Any, depth: int, *, required: bool = False) -> Iterator[str]:
         for subschema in schema if depth else ():
             yield from _names(subschema, depth - 1, required=required)
     elif isinstance(schema, Mapping) and depth:
-        first, members = schema.get("required"), schema.get("properties")
-        if required and isinstance(first, list):
-            yield from (name for name in first if isinstance(name, str))
-        if isinstance(members, Mapping):
-            yield from map(str, members)
+        required_names, properties = schema.get("required"), schema.get("properties")
+        if required and isinstance(required_names, list):
+            yield from (name for name in required_names if isinstance(name, str))
+        if isinstance(properties, Mapping):
+            yield from map(str, properties)
         for subschema in schema.values():
             yield from _names(subschema, depth - 1, required=required)

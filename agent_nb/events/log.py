@@ -9,12 +9,13 @@ Rules
 - Deltas go to subscribers and are not stored. Their lengths and times become `chunks` of the
   complete event, from which `deltas()` regenerates their texts and times.
 - A subscriber that raises is detached, its exception is kept in `faults`, and the log goes on.
-- A late subscriber gets the earlier events first.
-- One thread appends; others may read.
+- A late subscriber gets the earlier events first, each event once and in order.
+- One thread appends; others may read and subscribe.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from array import array
@@ -45,6 +46,9 @@ def new_run_id() -> str:
 class EventLog(Sequence[Event]):
     """The events of one run, in order."""
 
+    # guards `_events` and `_subscribers`; one for all logs, because a lock cannot be pickled
+    _LOCK = threading.Lock()
+
     def __init__(self, run: str = "", *, clock: Callable[[], float] = time.time) -> None:
         self.run = run or new_run_id()
         self.faults: list[tuple[Subscriber, Exception]] = []
@@ -63,10 +67,13 @@ class EventLog(Sequence[Event]):
         """
         if type(event) is Delta:
             stamped: Event = self._stamp_delta(event)
+            subscribers = self._subscribers
         else:
             stamped = self._stamp(event)
-            self._events.append(stamped)
-        for subscriber in self._subscribers:
+            with self._LOCK:
+                self._events.append(stamped)
+                subscribers = self._subscribers
+        for subscriber in subscribers:
             self._notify(subscriber, stamped)
         return stamped
 
@@ -123,24 +130,33 @@ class EventLog(Sequence[Event]):
                 changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
         return msgspec.structs.replace(event, **changes)
 
-    def _notify(self, subscriber: Subscriber, event: Event) -> None:
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every stored and every new event; return its detacher."""
+        count = 0  # events passed to it
+        while True:
+            with self._LOCK:
+                later = self._events[count:]
+                if not later:
+                    self._subscribers = [*self._subscribers, subscriber]
+                    break
+            count += len(later)
+            if not all(self._notify(subscriber, event) for event in later):
+                break  # it has raised
+        return lambda: self._detach(subscriber)
+
+    def _notify(self, subscriber: Subscriber, event: Event) -> bool:
+        """Pass an event to a subscriber; return False if it raises, and detach it."""
         try:
             subscriber(event)
         except Exception as fault:
-            self._subscribers = [s for s in self._subscribers if s is not subscriber]
+            self._detach(subscriber)
             self.faults.append((subscriber, fault))
+            return False
+        return True
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with every stored and every new event; return its detacher."""
-        self._subscribers = [*self._subscribers, subscriber]
-        for event in list(self._events):
-            if subscriber in self._subscribers:  # it may have raised, or been detached
-                self._notify(subscriber, event)
-
-        def detach() -> None:
+    def _detach(self, subscriber: Subscriber) -> None:
+        with self._LOCK:
             self._subscribers = [s for s in self._subscribers if s is not subscriber]
-
-        return detach
 
     @property
     def ended(self) -> bool:

@@ -92,7 +92,7 @@ class Loading:
 
 
 class Server:
-    """llama.cpp's server for one file of weights, started once."""
+    """llama.cpp's server for one file of weights, started once; `url` is "" until it is ready."""
 
     def __init__(self, path: Path, alias: str) -> None:
         self.path = path
@@ -124,8 +124,11 @@ class Server:
         return self.url
 
     def stop(self) -> None:
-        """Stop the server and free its memory."""
-        self._handle = None
+        """Stop the server and free its memory; `start` and `wait` start it anew."""
+        with self._lock:
+            self._handle = self._thread = self._fault = None
+            self.url = ""
+            self._done.clear()
         self.loading.report("idle", 0.0, "")
 
     def _load(self) -> None:
@@ -176,13 +179,13 @@ def _serve(path: Path, alias: str, key: str) -> Any:
     params.n_parallel = RUNS
     params.kv_unified = True  # the runs share the context instead of halving it
     for cpu in (params.cpuparams, params.cpuparams_batch):
-        cpu.n_threads = threads()
+        cpu.n_threads = count_threads()
     params.verbosity = -1
     params.ui = False
     return xllamacpp.Server(params)
 
 
-def threads() -> int:
+def count_threads() -> int:
     """Return the number of computing threads: all cores but one, at most 8.
 
     llama.cpp's threads wait for each other in busy loops: one that shares its core slows all of
@@ -208,11 +211,10 @@ def server_of(path: Path, alias: str) -> Server:
 
 @atexit.register
 def stop_all() -> None:
-    """Stop every server of this process; a `LocalModel` made later gets a new one."""
+    """Stop every server of this process; a `LocalModel` that is used later starts its own anew."""
     with _lock:
         for server in _servers.values():
             server.stop()
-        _servers.clear()
 
 
 class LocalModel:
@@ -248,19 +250,18 @@ class LocalModel:
 
         Raises ModelError and UsageError.
         """
-        if self._chat is None:
+        url = self._server.url
+        if not url:
             url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)
-            self._chat = OpenAIChat(
-                self._server.alias,
-                RemoteOptions(
-                    base_url=url,
-                    label="local",
-                    headers={"authorization": f"Bearer {self._server.key}"},
-                    timeouts=Timeouts(first_byte=600, idle=120),
-                    dialect=self.dialect,
-                ),
-                grammar=True,
+        if self._chat is None or self._chat.address != url:  # the first server, or a later one
+            options = RemoteOptions(
+                base_url=url,
+                label="local",
+                headers={"authorization": f"Bearer {self._server.key}"},
+                timeouts=Timeouts(first_byte=600, idle=120),
+                dialect=self.dialect,
             )
+            self._chat = OpenAIChat(self._server.alias, options, grammar=True)
         guided = msgspec.structs.replace(request, settings={**SETTINGS, **request.settings})
         async with aclosing(self._chat.stream(guided)) as batches:
             async for batch in batches:

@@ -17,8 +17,8 @@ import msgspec
 from ..errors import UsageError
 from .script_turn import Case, Turn, read_turn
 
-ENDINGS = ("", ".yaml", ".yml", ".json")  # tried after the name that the user gives
-KEYS = ("turns", "cases", "delay", "dialect")
+_ENDINGS = ("", ".yaml", ".yml", ".json")  # tried after the name that the user gives
+_KEYS = frozenset({"turns", "cases", "delay", "dialect"})
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +41,13 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
         script = {"turns": script}
     if not isinstance(script, dict) or not (script.keys() & {"turns", "cases"}):
         raise UsageError(f"{path}: a script is a list of turns, or an object with a list `turns`.")
-    if unknown := script.keys() - {*KEYS}:
+    if unknown := script.keys() - _KEYS:
         raise UsageError(
             f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `cases`, `delay` and `dialect`."
         )
     delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
-    if not isinstance(delay, int | float) or not isinstance(dialect, str):
+    is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
+    if not is_number or not isinstance(dialect, str):
         raise UsageError(f"{path}: `delay` is a number of seconds and `dialect` a name.")
     cases = script.get("cases", [])
     if not isinstance(cases, list):
@@ -89,7 +90,7 @@ def _find_file(name: str, folders: Sequence[Path]) -> Path:
     tried = [
         Path(str(folder / Path(name).expanduser()) + ending)
         for folder in folders
-        for ending in ENDINGS
+        for ending in _ENDINGS
     ]
     for path in tried:
         if path.is_file():

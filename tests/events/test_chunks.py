@@ -1,5 +1,8 @@
 """The compact form of how a block came."""
 
+import base64
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +32,20 @@ def test_known_value():
 def test_what_cannot_have_been_written_is_a_value_error(text):
     with pytest.raises(ValueError):
         list(decode_chunks(text))
+
+
+@pytest.mark.parametrize("coding", [lambda text: text, pack_chunks])
+def test_numbers_of_more_than_64_bits_are_refused(coding):
+    largest = [(2**64 - 1, 0)] * 9
+    assert list(decode_chunks(coding(encode_chunks(largest)))) == largest
+    with pytest.raises(ValueError, match="too large"):
+        list(decode_chunks(coding(encode_chunks([(2**64, 0)] * 9))))
+
+
+def test_packed_numbers_of_70_bits_are_refused():
+    packed = base64.b85encode(zlib.compress(b"\xff" * 9 + b"\x7f" + b"\x00")).decode()
+    with pytest.raises(ValueError, match="too large"):
+        list(decode_chunks(PACKED + packed))
 
 
 def test_negative_numbers_are_refused():

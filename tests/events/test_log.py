@@ -1,6 +1,7 @@
 """The event log: numbering, subscription, folding of deltas, NDJSON."""
 
 import itertools
+import threading
 
 import pytest
 from hypothesis import given
@@ -92,6 +93,37 @@ def test_a_late_subscriber_gets_the_prefix_first():
     log.subscribe(seen.append)
     log.append(User())
     assert [e.type for e in seen] == ["run_start", "user"]
+
+
+def test_a_subscriber_in_another_thread_gets_each_event_once_in_order():
+    log, numbers, begun, appended = EventLog(), [], threading.Event(), threading.Event()
+    log.append(RunStart())
+    log.append(User())
+
+    def subscriber(event):
+        begun.set()
+        appended.wait(10)  # meanwhile the next event is appended
+        numbers.append(event.seq)
+
+    thread = threading.Thread(target=log.subscribe, args=(subscriber,))
+    thread.start()
+    begun.wait(10)
+    log.append(User())
+    appended.set()
+    thread.join()
+    log.append(User())
+    assert numbers == [1, 2, 3, 4]
+
+
+def test_a_late_subscriber_that_raises_gets_no_more():
+    log, calls = filled(), []
+
+    def broken(event):
+        calls.append(event)
+        raise RuntimeError("boom")
+
+    log.subscribe(broken)
+    assert (len(calls), len(log.faults)) == (1, 1)
 
 
 def test_a_raising_subscriber_is_detached_and_the_others_go_on():

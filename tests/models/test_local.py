@@ -90,6 +90,27 @@ def test_progress_is_reported_from_reading_to_ready(tmp_path, monkeypatch):
     assert [p.fraction for p in seen] == pytest.approx([0.0, 0.45, 0.9, 0.9, 1.0])
 
 
+def test_a_kept_model_starts_a_stopped_server_anew(tmp_path, monkeypatch, request_of):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    ports, urls = iter("123"), []
+
+    def serve(path, alias, key):
+        return type("Handle", (), {"listening_address": f"http://127.0.0.1:{next(ports)}"})
+
+    async def stream(self, request):
+        urls.append(self.address)
+        yield []
+
+    monkeypatch.setattr(local, "_serve", serve)
+    monkeypatch.setattr(local.OpenAIChat, "stream", stream)
+    model = local.LocalModel("local/m", tmp_path / "m.gguf")
+    for _ in range(2):
+        streamed(model, request_of("hi"))
+        streamed(model, request_of("hi"))
+        model._server.stop()
+    assert urls == [f"http://127.0.0.1:{port}/v1" for port in "1122"]
+
+
 def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     monkeypatch.setattr(

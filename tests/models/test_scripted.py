@@ -174,6 +174,7 @@ def test_a_missing_file_says_what_a_script_is(tmp_path, monkeypatch):
         ("a.yaml", "", "a script is a list of turns"),
         ("a.yaml", "turns: []\nspeed: 3", "unknown key 'speed'"),
         ("a.yaml", "turns: []\ndelay: fast", "number of seconds"),
+        ("a.yaml", "turns: []\ndelay: true", "number of seconds"),
         ("a.json", '{"turns": [', r"a\.json, line 1, column \d+"),
         ("a.json", '[{"text": 3}]', "turn 1"),
     ],
