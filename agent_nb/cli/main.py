@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..errors import AgentError, UsageError
 from . import convert, doctor, git, records, report, run, serve, signing, trusting
-from .shared import FAILED, OK, USAGE, Command, Describe, file_options
+from .shared import FAILED, OK, USAGE, AddOptions, Command, file_options
 from .terminal import Parser, leave_quietly, prepare_streams, print_complaint
 
 EPILOG = """\
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 # command name -> (the function that runs the command, the function that adds its options)
-COMMANDS: dict[str, tuple[Command, Describe]] = {
+COMMANDS: dict[str, tuple[Command, AddOptions]] = {
     "run": (run.run, run.run_options),
     "test": (run.check_notebooks, run.test_options),
     "events": (report.print_events, report.events_options),

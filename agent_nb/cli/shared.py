@@ -11,20 +11,19 @@ Rules
 from __future__ import annotations
 
 import argparse
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2  # exit codes (see `main`)
 SEVERAL = "files, folders or globs"  # the help of an argument that `list_notebooks` reads
 TICK = 0.2  # seconds of one wait for the work, after which Python can handle a signal
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 Arguments = argparse.Namespace
-Describe = Callable[[argparse.ArgumentParser], None]  # adds the options of a command
+AddOptions = Callable[[argparse.ArgumentParser], None]  # adds the options of a command
 Command = Callable[[Arguments], int]  # returns the exit code
 
 
@@ -59,35 +58,38 @@ def in_parallel(
 ) -> list[Any]:
     """Return the results of `work` for each (name, item), `jobs` at a time; show the progress.
 
-    `work` gets the item, and a function to call when a cell begins (`Progress.cell`). If it raises,
-    cancel the work that has not begun, and raise the same. Raises Stopped when a signal ends the
-    process, after the kernels have ended.
+    `work` gets the item, and a function to call when a cell begins (`Progress.cell`). Once it has
+    raised, no more work begins, and the first exception is raised. Raises Stopped when a signal
+    ends the process, after the kernels have ended.
     """
-    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+    from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 
     from ..runner import Progress, raise_on_signals
 
-    def one(named: tuple[str, Any]) -> Any:
-        with Progress(named[0], lines=jobs > 1) as progress:
-            return work(named[1], progress.cell)
+    failed = threading.Event()
+
+    def work_on(name: str, item: Any) -> Any:
+        if failed.is_set():
+            raise CancelledError
+        try:
+            with Progress(name, lines=jobs > 1) as progress:
+                return work(item, progress.cell)
+        except BaseException:
+            failed.set()
+            raise
 
     with raise_on_signals() as stop_all, ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(one, item) for item in items]
+        futures = [pool.submit(work_on, name, item) for name, item in items]
         try:
             # wait with a time limit: an endless wait may miss a signal that another thread got
-            while wait(futures, TICK, FIRST_EXCEPTION).not_done and not any(map(_failed, futures)):
+            while wait(futures, TICK, FIRST_EXCEPTION).not_done and not failed.is_set():
                 pass
-            return [work.result() for work in futures]
+            return [future.result() for future in futures]
         except BaseException as fault:
             pool.shutdown(wait=False, cancel_futures=True)
             if isinstance(fault, KeyboardInterrupt):
                 stop_all()
             raise
-
-
-def _failed(work: Future[Any]) -> bool:
-    """Return whether this work has ended with an exception."""
-    return work.done() and work.exception() is not None
 
 
 def output_path(name: str | None) -> Path | None:
@@ -121,7 +123,10 @@ def output_option(sub: argparse.ArgumentParser) -> None:
 def kernel_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that execute notebooks."""
     sub.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="seconds a cell may take (default: no limit)"
+        "--timeout",
+        type=_parse_seconds,
+        metavar="S",
+        help="seconds a cell may take (default: no limit)",
     )
     add_text(sub, "--kernel", "NAME", "the kernel to use (default: the notebook's)")
     jobs_help = "how many notebooks run at the same time"
@@ -154,7 +159,7 @@ def _parse_jobs(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     """Parse the value of `--timeout`."""
     value = float(text)
     if not value > 0:

@@ -28,10 +28,11 @@ from .base import Outcome, ToolContext
 from .decorator import as_tool, tool
 from .values import Collector
 
-_SHOWN = 1_000_000  # characters of progress
+_MOST_PROGRESS = 1_000_000  # characters of output that are shown while the command runs
 _CHUNK = 65_536  # bytes read at once
-_TICK = 0.05  # seconds between polls of a silent process
-_LINGER = 4  # after the shell has ended, reading ends with so many ticks without output
+_POLL = 0.05  # seconds between polls of a silent process
+_SILENT_POLLS = 4  # reading ends after so many without output, once the shell has ended
+_KEEPS_ID = hasattr(os, "waitid")  # whether the end of a process shows before its id is freed
 # names of variables that look like a key or password
 _KEYLIKE = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
@@ -66,9 +67,9 @@ def shell(command: str, context: ToolContext) -> Outcome:
     output = Collector()
     shown = 0
     try:
-        for text in _output(process):
+        for text in _read_output(process):
             output.add(text)
-            if shown < _SHOWN:
+            if shown < _MOST_PROGRESS:
                 shown += len(text)
                 with suppress(Cancelled):  # the process is being killed; its output is kept
                     context.progress(text)
@@ -91,24 +92,24 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
+def _read_output(process: subprocess.Popen[bytes]) -> Iterator[str]:
     """Yield the output until the pipe is closed, or is silent after the shell has ended."""
     chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
     over = threading.Event()
     threading.Thread(
-        target=_pump, args=(process, chunks, over), name="shell output", daemon=True
+        target=_pump_output, args=(process, chunks, over), name="shell output", daemon=True
     ).start()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    idle, ended = 0, False
+    silent_polls, ended = 0, False
     try:
-        while idle < _LINGER:
-            if not ended and process.poll() is not None:
+        while silent_polls < _SILENT_POLLS:
+            if not ended and _has_ended(process):
                 ended = True
                 _kill(process)  # background processes of the shell hold the pipe open
             try:
-                chunk = chunks.get(timeout=_TICK)
+                chunk = chunks.get(timeout=_POLL)
             except queue.Empty:
-                idle += ended  # silence counts only once the shell has ended
+                silent_polls += ended  # silence counts only once the shell has ended
                 continue
             if not chunk:
                 break
@@ -118,7 +119,7 @@ def _output(process: subprocess.Popen[bytes]) -> Iterator[str]:
         over.set()
 
 
-def _pump(
+def _pump_output(
     process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event
 ) -> None:
     """Read the output in a thread, since the pipe may stay open without output; b"" ends it."""
@@ -137,8 +138,23 @@ def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> Non
             break
 
 
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether the shell has ended; where the system can, its id stays reserved for `_kill`.
+
+    `poll` frees the id, and a new process may get it.
+    """
+    if not _KEEPS_ID:
+        return process.poll() is not None
+    with suppress(ChildProcessError):  # other code of this process has waited for it
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, options) is not None
+    return True
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the process group, if it still exists."""
+    if _KEEPS_ID and process.returncode is not None:
+        return  # its id may belong to another process by now
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

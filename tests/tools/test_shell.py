@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -174,3 +175,23 @@ def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
 def test_it_is_asked_about_and_names_its_command() -> None:
     tool = Toolset.resolve("shell")["shell"]
     assert (tool.effect, tool.command) == ("outside", "command")
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="waitid")
+def test_no_signal_goes_to_an_id_that_another_process_may_have(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill, killed = os.killpg, []
+
+    def kill_reserved(pid: int, number: int) -> None:
+        # raises ChildProcessError once the process was waited for, which frees its id
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        killed.append(pid)
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "killpg", kill_reserved)
+    cancel: list[Callable[[], None]] = []
+    monkeypatch.setattr(ToolContext, "on_cancel", lambda _, stop: cancel.append(stop))
+    assert shell("sleep 60 & echo hi", context).content == "hi\n"
+    cancel[0]()  # a stop that comes too late
+    assert killed

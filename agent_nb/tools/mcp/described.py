@@ -28,9 +28,9 @@ from .hub import HUB
 from .input_schema import clean_schema
 from .server import Server, quote_ascii
 
-LONGEST = 4_000  # characters of a description
-_PROGRESS = 200  # characters that a server may say of its progress
-LARGEST = 50_000  # characters of a schema
+LONGEST_DESCRIPTION = 4_000  # characters of a description
+_LONGEST_PROGRESS = 200  # characters that a server may say of its progress
+LARGEST_SCHEMA = 50_000  # characters of a schema
 _CONTEXT = "agent_nb:context"  # the colon keeps it apart from real names of arguments
 
 
@@ -48,12 +48,12 @@ def read_listed_tool(tool: Any) -> ListedTool | None:
     """Read a tool that a server lists; return None if its schema is too large."""
     hints = tool.annotations
     schema = clean_schema(tool.input_schema)
-    if len(dumps(schema)) > LARGEST:
+    if len(dumps(schema)) > LARGEST_SCHEMA:
         return None
     title = tool.title or (hints.title if hints is not None else "") or ""
     return ListedTool(
         tool.name,
-        cut_end(strip_hidden(tool.description or title).strip(), LONGEST),
+        cut_end(strip_hidden(tool.description or title).strip(), LONGEST_DESCRIPTION),
         schema,
         destructive=hints is not None and hints.destructive_hint is True,
         reads=hints is not None and hints.read_only_hint is True,
@@ -97,7 +97,7 @@ def _progress(context: ToolContext) -> Any:
     """Return a function that passes a server's progress messages to the call's context."""
 
     async def report(done: float, total: float | None, message: str | None) -> None:
-        text = cut_end(strip_hidden(message or "").strip(), _PROGRESS)
+        text = cut_end(strip_hidden(message or "").strip(), _LONGEST_PROGRESS)
         with suppress(Cancelled):  # the call is being cancelled
             if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
                 context.progress({"done": _whole(done), "total": _whole(total)}, message=text)

@@ -24,7 +24,7 @@ from .elicitation import Asking
 from .server import Server, quote_ascii
 from .session import Progress, Session
 
-_EXIT = 9.0  # seconds to wait for servers to end; a session takes at most 8 (`session`)
+_EXIT = 9.0  # seconds to wait for servers to end; one session takes at most 8 (`session`)
 
 
 class ServerTools(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Hub:
 
         Raises UsageError or NotAllowed if it may not start, and ToolError if it fails.
         """
-        self._check(server)
+        self._require_start(server)
         return await self._background.run(self._list(server))
 
     async def call(
@@ -72,37 +72,39 @@ class Hub:
         `asking`: the way to the user for the server's questions; None declines them. Raises as
         `listed` does.
         """
-        self._check(server)
-        session = self._session(server)
+        self._require_start(server)
+        session = self._get_session(server)
         return await self._background.run(session.call(name, arguments, progress, asking))
 
     def stop(self, server: Server) -> None:
-        """End a server, if it runs. Raises TimeoutError after `_EXIT` seconds."""
+        """End a server, if it runs. Raises UsageError if that takes longer than `_EXIT` seconds."""
         session = self._sessions.pop(server.digest, None)
-        if session is not None:
+        if session is None:
+            return
+        try:
             self._background.submit(session.close()).result(_EXIT)
+        except TimeoutError:
+            name = quote_ascii(server.name)
+            raise UsageError(f"The MCP server {name} did not end in {_EXIT:g} seconds.") from None
 
     def close(self) -> None:
         """End all servers. A later call starts them again."""
         self._background.end()
 
     async def _list(self, server: Server) -> ServerTools:
-        outdated = [  # sessions of earlier entries of this name in the same file
-            session
-            for session in self._sessions.values()
-            if server.file
-            and (session.server.file, session.server.name) == (server.file, server.name)
-            and session.server.digest != server.digest
-        ]
+        sessions = list(self._sessions.values())
+        outdated = [session for session in sessions if _is_outdated(session.server, server)]
         await asyncio.gather(*map(self._retire, outdated))
-        session = self._session(server)
+        session = self._get_session(server)
         tools = await session.tools()
         return ServerTools(tools, session.about)
 
-    def _session(self, server: Server) -> Session:
+    def _get_session(self, server: Server) -> Session:
+        """Return the session of an entry; a new one, which is not started, if it has none."""
         session = self._sessions.get(server.digest)
         if session is None:
             new = Session(server, dict(collect_secrets()))
+            # another thread may have put one there meanwhile
             session = self._sessions.setdefault(server.digest, new)
         return session
 
@@ -110,7 +112,7 @@ class Hub:
         self._sessions.pop(session.server.digest, None)
         await session.close()
 
-    def _check(self, server: Server) -> None:
+    def _require_start(self, server: Server) -> None:
         """Raise UsageError or NotAllowed if the server may not start in this process."""
         if why := read_launch().why_not_live:
             raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
@@ -120,6 +122,12 @@ class Hub:
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions))
+
+
+def _is_outdated(earlier: Server, server: Server) -> bool:
+    """Return whether `earlier` is another entry with the file and name of `server`."""
+    same_place = (earlier.file, earlier.name) == (server.file, server.name)
+    return bool(server.file) and same_place and earlier.digest != server.digest
 
 
 HUB = Hub()

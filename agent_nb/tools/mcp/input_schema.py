@@ -19,12 +19,13 @@ from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
 _DEEPEST = 30  # levels of a schema; a deeper schema becomes {}, a deeper value null
+_NAMED_SCHEMAS = (*MAPS, "definitions")  # keywords whose value holds schemas by name
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _TEXTS = ("description", "title", "pattern", "format", "$ref", "$id", "$schema")
 # keyword -> the type that its value must have
 _KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys((*MAPS, "definitions"), Mapping),
+    **dict.fromkeys(_NAMED_SCHEMAS, Mapping),
     **dict.fromkeys((*LISTS, "enum", "required", "examples"), list),
     **dict.fromkeys(_NUMBERS, (int, float)),
     **dict.fromkeys(_COUNTS, int),
@@ -32,65 +33,70 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(SINGLES, (Mapping, bool, list)),
     "type": (str, list),
 }
-# keywords left out at the top, where providers refuse alternatives and references
-_NOT_AT_THE_TOP = frozenset(
+# keywords that are dropped at the top, where providers refuse alternatives and references
+_DROPPED_AT_TOP = frozenset(
     {*LISTS, "not", "if", "then", "else", "enum", "const", "$ref", "$schema", "$id"}
 )
 
 
 def clean_schema(schema: Any) -> dict[str, Any]:
     """Return a server's schema as the schema of an object that models and dialects accept."""
-    clean = _schema(schema, 0) if isinstance(schema, Mapping) else {}
-    assert isinstance(clean, dict)
-    top = {key: value for key, value in clean.items() if key not in _NOT_AT_THE_TOP}
+    if not isinstance(schema, Mapping):
+        schema = {}
+    keywords = _clean_keywords(schema, 0)
+    top = {key: value for key, value in keywords.items() if key not in _DROPPED_AT_TOP}
     return {**top, "type": "object", "properties": top.get("properties", {})}
 
 
-def _schema(schema: Any, depth: int) -> Any:
+def _clean_subschema(schema: Any, depth: int) -> Any:
     """Return a cleaned schema; {} (anything) if it is not a schema or is nested too deeply."""
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
+    return _clean_keywords(schema, depth)
+
+
+def _clean_keywords(schema: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    # a keyword is cleaned before its value is checked: a hidden character must not spare the check
+    keywords = ((strip_hidden(str(key)), value) for key, value in schema.items())
     return {
-        strip_hidden(str(key)): _value(str(key), value, depth + 1)
-        for key, value in schema.items()
-        if _fits(str(key), value)
+        key: _clean_value(key, value, depth + 1) for key, value in keywords if _fits(key, value)
     }
 
 
 def _fits(key: str, value: Any) -> bool:
     """Return whether a keyword has a value of its type."""
-    kind = _KINDS.get(key)
-    if kind is None:
-        return True
-    numeric = key in _NUMBERS or key in _COUNTS
-    return isinstance(value, kind) and not (numeric and isinstance(value, bool))
+    if isinstance(value, bool) and (key in _NUMBERS or key in _COUNTS):
+        return False  # for Python a bool is an int
+    return isinstance(value, _KINDS.get(key, object))
 
 
-def _value(key: str, value: Any, depth: int) -> Any:
+def _clean_value(key: str, value: Any, depth: int) -> Any:
     """Return the cleaned value of a keyword."""
-    if key in MAPS or key == "definitions":
-        return {strip_hidden(str(name)): _schema(member, depth) for name, member in value.items()}
+    if key in _NAMED_SCHEMAS:
+        return {strip_hidden(str(k)): _clean_subschema(v, depth) for k, v in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):
-        return [_schema(member, depth) for member in value]
+        return [_clean_subschema(member, depth) for member in value]
     if key in SINGLES:
-        return _schema(value, depth)
+        return _clean_subschema(value, depth)
     if key in ("description", "title"):
         return strip_hidden(value).strip()
     if key in ("required", "type") and isinstance(value, list):
         return [strip_hidden(item) for item in value if isinstance(item, str)]
-    return _plain(value, depth)
+    return _clean_json(value, depth)
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _clean_json(value: Any, depth: int) -> Any:
     """Return a cleaned JSON value; levels that are too deep, NaN and infinities become null."""
     if depth > _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {strip_hidden(str(key)): _plain(member, depth + 1) for key, member in value.items()}
+        return {strip_hidden(str(k)): _clean_json(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(member, depth + 1) for member in value]
+        return [_clean_json(member, depth + 1) for member in value]
     if isinstance(value, str):
         return strip_hidden(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -22,21 +22,23 @@ from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
 from .config_file import read_servers
-from .described import LARGEST, ListedTool, make_tool, read_listed_tool
-from .hub import HUB
+from .described import LARGEST_SCHEMA, ListedTool, make_tool, read_listed_tool
+from .hub import HUB, ServerTools
 from .references import Reference
 from .server import Server, quote_ascii
 
-MOST = 128  # tools of one server in one run
-NAMED = 50  # tools that an error message names
+MOST_TOOLS = 128  # of one server in one run
+MOST_NAMED = 50  # tools that an error message names
 LONGEST_NAME = 200  # characters of a tool's name; a tool with a longer name is not offered
+# the tools that a server lists, by name; None: its name is too long or its schema too large
+_Listing = dict[str, ListedTool | None]
 
 
 class _Wanted(msgspec.Struct):
     """A server and the names of the tools that a run wants from it; `whole`: it wants all."""
 
     server: Server
-    tools: list[str]
+    tool_names: list[str]
     whole: bool
 
 
@@ -52,106 +54,95 @@ async def open_references(
     servers start. Raises UsageError for an unknown server or tool, NotAllowed for a server that may
     not start, and ToolError for one that fails.
     """
-    wanted = _by_server(references, folder)
+    wanted = _group_by_server(references, folder)
     for request in wanted:
         request.server.require_permission()
     stopped = [request.server.name for request in wanted if not HUB.running(request.server)]
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
-    servers = await asyncio.gather(*(HUB.listed(request.server) for request in wanted))
-    # for each server, its tools by name (None: the name is too long or the schema too large, which
-    # the record notes)
-    listings = [
-        {
-            tool.name: read_listed_tool(tool) if len(tool.name) <= LONGEST_NAME else None
-            for tool in listed.tools
-        }
-        for listed in servers
-    ]
+    answers = await asyncio.gather(*(HUB.listed(request.server) for request in wanted))
+    listings = list(map(_read_listing, answers))
     chosen = [
-        (request.server, listed_tool)
-        for request, tools in zip(wanted, listings, strict=True)
-        for listed_tool in _chosen(request, tools)
+        (request.server, tool)
+        for request, listing in zip(wanted, listings, strict=True)
+        for tool in _choose_tools(request, listing)
     ]
-    names = _names(chosen, reserved)
-    tools = [
-        make_tool(server, listed_tool, name)
-        for (server, listed_tool), name in zip(chosen, names, strict=True)
-    ]
+    tools: list[Tool] = []
+    entries: dict[str, list[dict[str, Any]]] = {request.server.digest: [] for request in wanted}
+    for (server, listed), name in zip(chosen, _make_names(chosen, reserved), strict=True):
+        tools.append(make_tool(server, listed, name))
+        entries[server.digest].append(_record_tool(tools[-1], listed))
     lists = [
-        {
-            "server": request.server.name,
-            "about": listed.about,
-            **(
-                {"left_out": left_out}
-                if (left_out := [name[:LONGEST_NAME] for name in listing if not listing[name]])
-                else {}
-            ),
-            "tools": [
-                _record(tool, listed_tool)
-                for (server, listed_tool), tool in zip(chosen, tools, strict=True)
-                if server is request.server
-            ],
-        }
-        for request, listed, listing in zip(wanted, servers, listings, strict=True)
+        _record_list(request.server, answer.about, listing, entries[request.server.digest])
+        for request, answer, listing in zip(wanted, answers, listings, strict=True)
     ]
     return tools, lists
 
 
-def _by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
+def _read_listing(answer: ServerTools) -> _Listing:
+    return {
+        tool.name: read_listed_tool(tool) if len(tool.name) <= LONGEST_NAME else None
+        for tool in answer.tools
+    }
+
+
+def _group_by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
     """Return the servers of the references, each once, with the tools that are wanted."""
     wanted: dict[str, _Wanted] = {}
     for reference in references:
         server = reference.defined or read_servers(folder).server(reference.server)
         entry = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
         if reference.tool:
-            entry.tools.append(reference.tool)
+            entry.tool_names.append(reference.tool)
         else:
             entry.whole = True
     return list(wanted.values())
 
 
-def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator[ListedTool]:
-    """Yield the wanted tools of a server.
-
-    `known`: its tools by name; None marks a tool whose name is too long or whose schema is too
-    large. Raises UsageError for a wanted tool that is unknown or so marked, and for too many.
-    """
-    server = quote_ascii(wanted.server.name)
-    if wanted.whole:
-        usable = [tool for tool in known.values() if tool is not None]
-        if len(usable) > MOST:
-            raise UsageError(
-                f"The MCP server {server} has {len(usable)} tools; {MOST} are the most for one run. Choose some: -t mcp:{wanted.server.name}/TOOL."
-            )
-        yield from usable
-        return
-    for name in dict.fromkeys(wanted.tools):
-        # the user may write the server's own name, or the clean one by which models call the tool
-        listed_name = (
-            name if name in known else next((n for n in known if clean_name(n) == name), "")
+def _choose_tools(request: _Wanted, listing: _Listing) -> list[ListedTool]:
+    """Return the wanted tools of a server. Raises UsageError if one cannot be used, or too many."""
+    if not request.whole:
+        names = dict.fromkeys(request.tool_names)
+        return [_choose_tool(request.server, name, listing) for name in names]
+    usable = [tool for tool in listing.values() if tool is not None]
+    if len(usable) > MOST_TOOLS:
+        raise UsageError(
+            f"The MCP server {quote_ascii(request.server.name)} has {len(usable)} tools; {MOST_TOOLS} are the most for one run. Choose some: -t mcp:{request.server.name}/TOOL."
         )
-        if not listed_name:
-            shown = [clean_name(tool_name) for tool_name in known]
-            hint = did_you_mean(name, shown)
-            more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-            listed = f"{', '.join(shown[:NAMED])}{more}" if shown else "none"
-            raise UsageError(
-                f"The MCP server {server} has no tool {quote_ascii(name)}.{hint} Tools: {listed}."
-            )
-        if (tool := known[listed_name]) is None:
-            why = (
-                f"its name is longer than {LONGEST_NAME}"
-                if len(listed_name) > LONGEST_NAME
-                else f"its schema is larger than {LARGEST:,}"
-            )
-            raise UsageError(
-                f"The tool {quote_ascii(name[:LONGEST_NAME])} of the MCP server {server} cannot be used: {why} characters."
-            )
-        yield tool
+    return usable
 
 
-def _names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -> list[str]:
+def _choose_tool(server: Server, name: str, listing: _Listing) -> ListedTool:
+    """Return the tool `name`: the server's own name for it, or the clean one that models write.
+
+    Raises UsageError for an unknown tool, and for one that is None in the listing.
+    """
+    if name in listing:
+        listed_name = name
+    else:
+        listed_name = next((each for each in listing if clean_name(each) == name), "")
+    server_name = quote_ascii(server.name)
+    if not listed_name:
+        shown = [clean_name(each) for each in listing]
+        hint = did_you_mean(name, shown)
+        more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
+        listed = f"{', '.join(shown[:MOST_NAMED])}{more}" if shown else "none"
+        raise UsageError(
+            f"The MCP server {server_name} has no tool {quote_ascii(name)}.{hint} Tools: {listed}."
+        )
+    tool = listing[listed_name]
+    if tool is not None:
+        return tool
+    if len(listed_name) > LONGEST_NAME:
+        why = f"its name is longer than {LONGEST_NAME}"
+    else:
+        why = f"its schema is larger than {LARGEST_SCHEMA:,}"
+    raise UsageError(
+        f"The tool {quote_ascii(name[:LONGEST_NAME])} of the MCP server {server_name} cannot be used: {why} characters."
+    )
+
+
+def _make_names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -> list[str]:
     """Return the names by which the model calls the tools: all different, none `reserved`."""
     plain = [clean_name(tool.name) for _, tool in chosen]
     counts = Counter(plain)
@@ -168,7 +159,7 @@ def _names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -
     return names
 
 
-def _record(tool: Tool, listed: ListedTool) -> dict[str, Any]:
+def _record_tool(tool: Tool, listed: ListedTool) -> dict[str, Any]:
     """Return the entry of a tool in the record: its description as the model got it."""
     entry = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
     if listed.name != tool.name:
@@ -176,3 +167,12 @@ def _record(tool: Tool, listed: ListedTool) -> dict[str, Any]:
     if listed.destructive:
         entry["destructive"] = True
     return entry
+
+
+def _record_list(
+    server: Server, about: str, listing: _Listing, entries: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what the record keeps of a server's list; `entries`: of the tools that the run has."""
+    left_out = [name[:LONGEST_NAME] for name, tool in listing.items() if tool is None]
+    optional = {"left_out": left_out} if left_out else {}
+    return {"server": server.name, "about": about, **optional, "tools": entries}

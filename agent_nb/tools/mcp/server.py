@@ -30,7 +30,7 @@ from . import masking
 # `${NAME}` or `${NAME:-default}`: the name is group 1, the default group 2
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
-_SHORTEST = 6  # characters; hiding a shorter value would blot out ordinary text
+_SHORTEST_SECRET = 6  # characters; hiding a shorter value would blot out ordinary text
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,14 +71,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def secrets(self) -> dict[str, str]:
         """Values of secret variables and headers, by name; of `Bearer X` also X; no short ones."""
-        values = {**self.env, **self.headers}
-        secret = {name: value for name, value in values.items() if masking.SECRET.search(name)}
-        ends = {
-            f"{name} (end)": value.split()[-1] for name, value in secret.items() if value.strip()
-        }
-        return {
-            name: value for name, value in {**secret, **ends}.items() if len(value) >= _SHORTEST
-        }
+        values = {k: v for k, v in {**self.env, **self.headers}.items() if masking.SECRET.search(k)}
+        ends = {f"{k} (end)": v.split()[-1] for k, v in values.items() if v.strip()}
+        return {k: v for k, v in {**values, **ends}.items() if len(v) >= _SHORTEST_SECRET}
 
     @property
     def offer(self) -> Offer:
@@ -129,10 +124,10 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         lines = [f"address: {quote_ascii(self.url)}" if self.url else f"command: {command}"]
         if self.cwd:
             lines.append(f"folder: {quote_ascii(self.cwd)}")
-        for word, values in (("sets", self.env), ("sends the headers", self.headers)):
-            shown = (f"{quote_ascii(name)}={quote_ascii(value)}" for name, value in values.items())
+        for verb, values in (("sets", self.env), ("sends the headers", self.headers)):
             if values:
-                lines.append(f"{word}: {', '.join(shown)}")
+                shown = [f"{quote_ascii(key)}={quote_ascii(text)}" for key, text in values.items()]
+                lines.append(f"{verb}: {', '.join(shown)}")
         if self.variables:
             lines.append(f"reads your variables: {', '.join(self.variables)}")
         return lines
@@ -144,7 +139,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
 
         def fill(text: str) -> str:
-            return VARIABLE.sub(lambda m: self._value(m, environment), text)
+            return VARIABLE.sub(lambda m: self._look_up(m, environment), text)
 
         return msgspec.structs.replace(
             self,
@@ -156,7 +151,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             headers={name: fill(value) for name, value in self.headers.items()},
         )
 
-    def _value(self, variable: re.Match[str], environment: Mapping[str, str]) -> str:
+    def _look_up(self, variable: re.Match[str], environment: Mapping[str, str]) -> str:
         value = environment.get(variable[1]) or variable[2]
         if value is None:
             raise UsageError(
@@ -202,9 +197,8 @@ def mcp_server(
 
 def check_server(server: Server) -> Server:
     """Return the server if it can be used. Raises UsageError."""
-    wrong = _problem(server)
-    if wrong:
-        raise UsageError(f"The MCP server {quote_ascii(server.name)} cannot be used: {wrong}.")
+    if problem := _find_problem(server):
+        raise UsageError(f"The MCP server {quote_ascii(server.name)} cannot be used: {problem}.")
     return server
 
 
@@ -213,7 +207,7 @@ def quote_ascii(text: str) -> str:
     return json.dumps(text)
 
 
-def _problem(server: Server) -> str:
+def _find_problem(server: Server) -> str:
     """Return why a server cannot be used, "" if it can."""
     if not _NAME.fullmatch(server.name):
         return "its name may have 64 letters, digits, spaces and the characters _ - . at most"
@@ -221,7 +215,7 @@ def _problem(server: Server) -> str:
         return "it needs either a command or a url"
     if any("\0" in text for text in (*server._texts(), *server.env, *server.headers)):  # noqa: SLF001  (the texts of the value that is checked)
         return "a text in it contains a null character"
-    if server.url and not _address(server.url):
+    if server.url and not _is_address(server.url):
         return "its url must begin with http:// or https:// and name a host"
     if any("=" in name or not name for name in server.env):
         return "a name in env is empty or contains ="
@@ -230,7 +224,8 @@ def _problem(server: Server) -> str:
     return ""
 
 
-def _address(url: str) -> bool:
+def _is_address(url: str) -> bool:
+    """Return whether `url` is an address of a web server, with its host."""
     try:
         url_parts = urlsplit(url)
     except ValueError:

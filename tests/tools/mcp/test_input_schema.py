@@ -55,6 +55,8 @@ def test_a_usual_schema_stays_as_it_is():
         ({"minProperties": True}, {}),
         ({"description": 5, "title": "a\u200b\U000e0041b"}, {"title": "ab"}),
         ({"default": {"a": float("nan")}}, {"default": {"a": None}}),
+        ({"min\u200bProperties": "1", "pro\u200bperties": 5}, {}),
+        ({"additional\u200bProperties": {"ty\u200bpe": 5}}, {"additionalProperties": {}}),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_dropped(given_, left):

@@ -1,0 +1,25 @@
+"""Work of several notebooks at once: after a failure none begins."""
+
+import threading
+
+import pytest
+
+from agent_nb.cli.shared import in_parallel
+
+
+def test_no_work_begins_after_a_failure():
+    begun = []
+    has_failed = threading.Event()
+
+    def work(item, _):
+        begun.append(item)
+        if item == "fails":
+            has_failed.set()
+            raise ValueError(item)
+        has_failed.wait(5)
+        threading.Event().wait(0.3)  # goes on after the failure
+
+    items = [(name, name) for name in ("slow", "fails", "late", "last")]
+    with pytest.raises(ValueError, match="fails"):
+        in_parallel(work, items, 2)
+    assert begun == ["slow", "fails"]
