@@ -9,7 +9,6 @@ Rule: the cell needs no imports. So a date stays a text, and YAML's `.inf` and `
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,16 +55,17 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
         (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])), 0
     )
     source = "\n".join(f"{name} = {_to_source(value)}" for name, value in values.items())
-    cell: dict[str, Any] = {
-        "cell_type": "code",
-        "id": "parameters",
-        "source": source,
-        "execution_count": None,
-        "outputs": [],
-        "metadata": {"tags": ["injected-parameters"]},
-    }
-    parameter_cell = type(nb)(json.loads(json.dumps(cell))) if type(nb) is not dict else cell
-    nb["cells"] = [*cells[:position], parameter_cell, *cells[position:]]
+    # a notebook of nbformat is a NotebookNode, and so are its cells and their metadata
+    make_mapping = type(nb)
+    cell = make_mapping(
+        cell_type="code",
+        id="parameters",
+        source=source,
+        execution_count=None,
+        outputs=[],
+        metadata=make_mapping(tags=["injected-parameters"]),
+    )
+    nb["cells"] = [*cells[:position], cell, *cells[position:]]
 
 
 def _to_source(value: Any) -> str:
@@ -74,5 +74,6 @@ def _to_source(value: Any) -> str:
         return f"{{{', '.join(f'{_to_source(k)}: {_to_source(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_to_source, value))}]"
-    is_named = isinstance(value, float) and not math.isfinite(value)
-    return f"float({str(value)!r})" if is_named else repr(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"  # `inf` and `nan` alone would be names
+    return repr(value)

@@ -21,8 +21,8 @@ from .terminal import print_complaint, print_lines, write_checked
 if TYPE_CHECKING:
     from ..record import PrivateKey
 
-KEY = "~/.ssh/id_ed25519"  # the default of --key
-NOBODY = (
+_DEFAULT_KEY = "~/.ssh/id_ed25519"  # the default of --key
+_NOBODY_TO_ASK = (
     "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
 )
 
@@ -31,48 +31,20 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook import review_records
-    from ..record import METADATA_KEY as OURS
-    from ..record import NotebookRuns, load_notebook, save_notebook
-
     paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if not (terminal or arguments.yes):
-        raise UsageError(NOBODY)
-    key = _key(Path(arguments.key).expanduser(), terminal=terminal)
-    exit_code = OK
-    for path in paths:
-        nb = load_notebook(path)
-        runs = NotebookRuns(nb)
-        if notice := runs.newer_format_notice:
-            raise UsageError(f"{path}: {notice}")
-        runs.lift()
-        review = review_records(nb)
-        print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
-        signable = review.signable
-        if len(signable) < len(review):
-            exit_code = FAILED
-        if not signable:
-            print_lines(f"{path}: no record to sign")
-        elif arguments.yes or _confirm_signing(
-            len(signable), sum(len(i.calls) for i in signable), sum(i.clipped for i in signable)
-        ):
-            count = review.sign(nb["metadata"][OURS], key)
-            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
-            print_lines(
-                f"{path}: {count} record{'' if count == 1 else 's'} signed with {key.fingerprint}"
-            )
-        else:
-            print_complaint(f"{path}: not signed")
-            exit_code = FAILED
-    return exit_code
+        raise UsageError(_NOBODY_TO_ASK)
+    key = _load_key(Path(arguments.key).expanduser(), terminal=terminal)
+    are_signed = [_sign_notebook(path, key, ask=not arguments.yes) for path in paths]
+    return OK if all(are_signed) else FAILED
 
 
 def sign_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `sign`."""
     file_options(sub)
-    key_help = f"an OpenSSH private key of the kind Ed25519 (default: {KEY})"
-    add_text(sub, "--key", "FILE", key_help, KEY)
+    key_help = f"an OpenSSH private key of the kind Ed25519 (default: {_DEFAULT_KEY})"
+    add_text(sub, "--key", "FILE", key_help, _DEFAULT_KEY)
     add_flag(sub, "--yes", "do not ask: you have read the calls")
 
 
@@ -87,7 +59,7 @@ def manage_signers(arguments: Arguments) -> int:
 def trust_options(sub: argparse.ArgumentParser) -> None:
     """Add the subcommands of `trust`."""
     subcommands = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
-    subcommands.add_parser("list", help="list the signers").set_defaults(work=_list)
+    subcommands.add_parser("list", help="list the signers").set_defaults(work=_list_signers)
     adding = subcommands.add_parser("add", help="add a signer")
     adding.add_argument("name", metavar="NAME", help="a name for the signer")
     adding.add_argument(
@@ -96,15 +68,41 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="a public key file, its line, or a line of an allowed_signers file",
     )
-    adding.set_defaults(work=_add)
+    adding.set_defaults(work=_add_signer)
     removing = subcommands.add_parser(
         "remove", help="remove a signer: nothing they signed is trusted any more"
     )
     removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
-    removing.set_defaults(work=_remove)
+    removing.set_defaults(work=_remove_signer)
 
 
-def _list(_: Arguments) -> str:
+def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
+    """Show the records of a notebook and sign them; return False if one is left unsigned."""
+    from ..notebook import review_records
+    from ..record import METADATA_KEY, NotebookRuns, load_notebook, save_notebook
+
+    nb = load_notebook(path)
+    runs = NotebookRuns(nb)
+    if notice := runs.newer_format_notice:
+        raise UsageError(f"{path}: {notice}")
+    runs.lift()
+    review = review_records(nb)
+    print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
+    signable = review.signable
+    if not signable:
+        print_lines(f"{path}: no record to sign")
+        return not review
+    calls, clipped = sum(len(i.calls) for i in signable), sum(i.clipped for i in signable)
+    if ask and not _confirm_signing(len(signable), calls, clipped):
+        print_complaint(f"{path}: not signed")
+        return False
+    count = review.sign(nb["metadata"][METADATA_KEY], key)
+    write_checked(lambda: save_notebook(nb, path), path)
+    print_lines(f"{path}: {count} record{'' if count == 1 else 's'} signed with {key.fingerprint}")
+    return len(signable) == len(review)
+
+
+def _list_signers(_: Arguments) -> str:
     from ..record import Signer
 
     return (
@@ -113,19 +111,19 @@ def _list(_: Arguments) -> str:
     )
 
 
-def _add(arguments: Arguments) -> str:
+def _add_signer(arguments: Arguments) -> str:
     from ..record import Signer
 
     return f"added: {Signer.add(arguments.name, ' '.join(arguments.key))}"
 
 
-def _remove(arguments: Arguments) -> str:
+def _remove_signer(arguments: Arguments) -> str:
     from ..record import Signer
 
     return "\n".join(f"removed: {signer}" for signer in Signer.remove(arguments.name))
 
 
-def _key(file: Path, *, terminal: bool) -> PrivateKey:
+def _load_key(file: Path, *, terminal: bool) -> PrivateKey:
     """Return the private key in a file; `terminal`: the user can be asked for its passphrase.
 
     Raises UsageError if the key cannot be read or used, MissingExtra if a library is missing.

@@ -20,12 +20,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 LEVELS = 40  # programs behind one command; of a longer chain each word counts as a program
-_WINDOW = 20  # most words of a program in `cut_windows`
+_LONGEST_WINDOW = 20  # words of a program in `cut_windows`
 
 # `NAME=value` before a program
-_assignment = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
+_match_assignment = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
 # a redirection; group 1 is its target, empty if the target is the next word
-_redirection = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
+_match_redirection = re.compile(
+    r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL
+).match
 # words of a shell that may stand before a program
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))
 _QUOTES = re.compile(r"[\"'\\]")
@@ -113,7 +115,9 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     scripts: list[str] = []
     unread = [_split_words(command)]
     while unread:
-        tokens = _skip_prefix(unread.pop(), scripts)
+        words = unread.pop()
+        scripts += _find_here_strings(words)
+        tokens = _skip_prefix(words)
         if not tokens:
             continue
         if len(programs) >= LEVELS:
@@ -122,14 +126,14 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         name = tokens[0].rpartition("/")[2] or tokens[0]
         programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:
-            scripts += _scripts_of(wrapper, tokens[1:])
-            unread += _programs_of(wrapper, tokens[1:])
+            scripts += _find_scripts(wrapper, tokens[1:])
+            unread += _find_programs(wrapper, tokens[1:])
     return programs, scripts
 
 
 def cut_windows(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """Yield for each word a program that begins with it and has at most `_WINDOW` words."""
-    return (list(tokens[n : n + _WINDOW]) for n in range(len(tokens)))
+    """Yield for each word a program that begins with it and has at most `_LONGEST_WINDOW` words."""
+    return (list(tokens[n : n + _LONGEST_WINDOW]) for n in range(len(tokens)))
 
 
 def _split_words(command: str) -> list[str]:
@@ -146,37 +150,39 @@ def _split_words(command: str) -> list[str]:
     return _QUOTES.sub("", text).split()
 
 
-def _skip_prefix(tokens: list[str], scripts: list[str]) -> list[str]:
-    """Return `tokens` from the program on; add each text of `<<< TEXT` to `scripts`."""
-    # `<<< TEXT` (a here-string) gives TEXT to the program as input, and the program may be a shell
-    scripts += [
-        word.partition("<<<")[2] or " ".join(tokens[n + 1 : n + 2])
-        for n, word in enumerate(tokens)
-        if "<<<" in word
-    ]
+def _find_here_strings(tokens: Sequence[str]) -> Iterator[str]:
+    """Yield each TEXT of `<<< TEXT`: the input of the program, which may be a shell."""
+    for word, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        _, sign, text = word.partition("<<<")
+        if sign:
+            yield text or following
+
+
+def _skip_prefix(tokens: list[str]) -> list[str]:
+    """Return `tokens` from the program on."""
     position = 0
     while position < len(tokens):
         word = tokens[position]
-        if redirected := _redirection(word):
+        if redirected := _match_redirection(word):
             position += 1 if redirected[1] else 2
-        elif word.lower() in _KEYWORDS or _assignment(word):
+        elif word.lower() in _KEYWORDS or _match_assignment(word):
             position += 1
         else:
             break
     return tokens[position:]
 
 
-def _programs_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
+def _find_programs(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
     """Yield the programs, with their arguments, that a wrapper starts itself."""
+    starts: list[int] = []
+    ends: tuple[str, ...] = ()
     if wrapper.after:
         starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
-    else:
+        ends = (";", "+", *wrapper.after)
+    elif not (wrapper.joined or wrapper.file):
         position = _skip_options(wrapper, tokens)
-        starts = []
-        if position is not None and not (wrapper.joined or wrapper.file):
-            starts = [position + wrapper.skipped]
+        starts = [] if position is None else [position + wrapper.skipped]
     for start in starts:
-        ends = (";", "+", *wrapper.after) if wrapper.after else ()
         stop = next((n for n in range(start, len(tokens)) if tokens[n] in ends), len(tokens))
         program = list(tokens[start:stop])
         if program:
@@ -194,7 +200,7 @@ def _skip_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
             if not word.startswith("--") and any(letter in word for letter in wrapper.listing):
                 return None
             position += 2 if _takes_next(wrapper, word) else 1
-        elif _assignment(word):
+        elif _match_assignment(word):
             position += 1
         else:
             break
@@ -216,26 +222,30 @@ def _takes_next(wrapper: Wrapper, option: str) -> bool:
     return False
 
 
-def _scripts_of(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
+def _find_scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
     """Yield the scripts that a wrapper runs: the value of a script option, or all its arguments.
 
     For `-c TEXT NAME ARGS…`, ARGS are yielded too, as one script: TEXT may run them as `"$@"`.
     """
     if wrapper.joined:
         yield " ".join(tokens[_skip_options(wrapper, tokens) or 0 :])
-    for n, word in enumerate(tokens) if wrapper.scripts else ():
-        name, equals, value = word.lstrip("-").partition("=")
+    if not wrapper.scripts:
+        return
+    for n, word in enumerate(tokens):
         if word.startswith("--"):
-            if not any(each.startswith(name) for each in wrapper.scripts):
-                continue
-        elif word[:1] != "-" or wrapper.scripts[0] not in word:
-            continue
+            name, equals, value = word.lstrip("-").partition("=")
+            # a bare `--` is no option; a name may be abbreviated
+            is_option = bool(name) and any(each.startswith(name) for each in wrapper.scripts)
         else:
             # the letter may stand among others, `-lc TEXT`, or have the text behind it, `-cTEXT`
-            equals, value = "", word.partition(wrapper.scripts[0])[2]
+            before, letter, value = word.partition(wrapper.scripts[0])
+            is_option, equals = before.startswith("-") and letter != "", ""
+        if not is_option:
+            continue
         if value:
             yield value
-        if not equals:
-            after = [each for each in tokens[n + 1 :] if each[:1] not in ("-", "+")]
-            yield from (after[0], " ".join(after[2:])) if after else ()
+        following = [each for each in tokens[n + 1 :] if each[:1] not in ("-", "+")]
+        if following and not equals:
+            yield following[0]
+            yield " ".join(following[2:])
         return  # only the first script option counts

@@ -62,6 +62,7 @@ su -c 'rm x'
 su bob -c 'rm x'
 su - bob --command='rm x'
 runuser -u bob -- rm x
+su -- bob -c 'rm x'
 gosu bob rm x
 nohup rm x
 nice rm x
