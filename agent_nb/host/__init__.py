@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .plugins import list_builtin as list_builtin
     from .plugins import list_plugins as list_plugins
     from .plugins import load_plugin as load_plugin
+    from .private_file import link_file as link_file
     from .private_file import make_private_folder as make_private_folder
-    from .private_file import put_file as put_file
     from .private_file import write_private as write_private
     from .trust import Offer as Offer
     from .version import __version__ as __version__
@@ -52,7 +52,7 @@ _NAMES = {
     "nearest": "find_nearest",
     "paths": "shorten_path",
     "plugins": "ATTRIBUTE blame_plugin find_faults list_builtin list_plugins load_plugin",
-    "private_file": "make_private_folder put_file write_private",
+    "private_file": "make_private_folder link_file write_private",
     "trust": "Offer",
     "version": "__version__",
 }

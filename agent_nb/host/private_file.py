@@ -25,7 +25,7 @@ def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         if keep:
-            put_file(new, target)
+            link_file(new, target)
         else:
             new.replace(target)
     finally:
@@ -40,15 +40,16 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def put_file(new: Path, target: Path) -> None:
-    """Put a file at `target` unless a file exists there. Raises OSError.
+def link_file(new: Path, target: Path) -> None:
+    """Give a file the name `target`, unless that is taken. Raises OSError.
 
-    `new` may still exist afterwards; the caller removes it.
+    `new` may be left: the caller removes it.
     """
     try:
         os.link(new, target)  # fails if the target exists, unlike a rename
     except FileExistsError:
         return
-    except OSError:  # a file system without hard links: another process may put its file meanwhile
+    except OSError:  # a file system without hard links
+        # not safe: another process may make the target between these two lines
         if not os.path.lexists(target):
             new.rename(target)

@@ -38,7 +38,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import UsageError
-from ...host import make_private_folder, put_file, shorten_path
+from ...host import link_file, make_private_folder, shorten_path
 from . import row_link
 from .row_link import FileState, read_file_state
 
@@ -492,7 +492,7 @@ def _put_empty_store(path: Path) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
-        put_file(new, path)
+        link_file(new, path)
     finally:
         with suppress(OSError):
             new.unlink()
