@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, get_args
 import msgspec
 
 from ..events import Event, State, User
-from ..tools import Described, count_tokens
+from ..tools import VariableFacts, count_tokens
 from ..wire import Redaction
 
 KIND = "context"  # `kind` of the `State` that records the context
@@ -50,12 +50,16 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     items: str = ""
 
     @classmethod
-    def of(cls, variable: Described) -> Look:
+    def of(cls, variable: VariableFacts) -> Look:
         """Return the look of a described variable."""
         array_dtype = (("", variable.dtype),) if variable.dtype else ()
         items = variable.note if variable.kind in _CONTAINERS else ""
         return cls(
-            variable.kind, variable.shape, variable.columns or array_dtype, variable.more, items
+            variable.kind,
+            variable.shape,
+            variable.columns or array_dtype,
+            variable.columns_left_out,
+            items,
         )
 
     def change(self, now: Look) -> str:
@@ -126,7 +130,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     about_tools: str = ""
     text: str = ""
-    described: Mapping[str, Described] = {}
+    described: Mapping[str, VariableFacts] = {}
     cells: int = 0
     mentions: tuple[Mention, ...] = ()
     changed: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ from ..tools import (
     ToolRunner,
     Update,
     find_used_variables,
-    without_chart_words,
+    remove_chart_notes,
 )
 from ..wire import Redaction, encode_canonical
 from . import result_pictures
@@ -249,7 +249,7 @@ class Player:
         self._unrecorded += cell_displays
         # the text may name pictures and charts differently; the pictures themselves are compared
         # below
-        normalizers: list[Callable[[Any], Any]] = [without_chart_words]
+        normalizers: list[Callable[[Any], Any]] = [remove_chart_notes]
         if result_pictures.is_before_pictures(result, outcome):
             normalizers.insert(0, result_pictures.unify_names)
             self._unrecorded += result_pictures.find_cell_pictures(result, outcome)

@@ -30,13 +30,13 @@ from . import dotenv
 from .paths import shorten_path
 from .private_file import write_private
 
-What = Literal["keys", "policy", "configuration", "server"]
+Kind = Literal["keys", "policy", "configuration", "server"]
 _VERSION = 1  # of the format of the permission file
-_SHOWN = 200  # characters of `does` in a message
+_LONGEST_EFFECT = 200  # characters of `does` in a message
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if the user allowed it.
+    """What a file would do if the user allowed it; its static methods change all permissions.
 
     `file`: its absolute path. `does`: the effect in words. `digest`: SHA-256 of the content, "" if
     any content is allowed. `name`: the server whose entry is offered, "" for the whole file.
@@ -48,14 +48,14 @@ class Offer(msgspec.Struct, frozen=True):
     OPTION: ClassVar = "--trust-folder"
     HOW: ClassVar = "allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: --trust-folder or AGENT_NB_TRUST_FOLDER=1"
 
-    what: What
+    what: Kind
     file: str
     does: str
     digest: str = ""
     name: str = ""
 
     @classmethod
-    def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
+    def of(cls, what: Kind, path: Path, does: str, content: bytes | None = None) -> Offer:
         """Return the offer of a file, for exactly this `content` (None: for any content)."""
         return cls(
             what,
@@ -70,7 +70,9 @@ class Offer(msgspec.Struct, frozen=True):
         return os.path.dirname(self.file)
 
     def __str__(self) -> str:
-        does = self.does if len(self.does) <= _SHOWN else f"{self.does[:_SHOWN]}…"
+        does = self.does
+        if len(does) > _LONGEST_EFFECT:
+            does = f"{does[:_LONGEST_EFFECT]}…"
         return f"{os.path.basename(self.file)} in {shorten_path(Path(self.folder))} {does}"
 
     @property
@@ -84,10 +86,8 @@ class Offer(msgspec.Struct, frozen=True):
             return True
         folder = _load().folders.get(os.path.realpath(self.folder), Folder())
         if self.what == "server":
-            return (
-                self.is_trusted_everywhere(self.TRUST_SERVERS)
-                or folder.servers.get(self.name) == self.digest
-            )
+            has_permission = folder.servers.get(self.name) == self.digest
+            return has_permission or self.is_trusted_everywhere(self.TRUST_SERVERS)
         if self.is_trusted_everywhere() or self.file in _named_files:
             return True
         if self.what == "keys":
@@ -101,9 +101,8 @@ class Offer(msgspec.Struct, frozen=True):
         for offer in offers:
             _allowed_here.add((offer.file, offer.name, offer.digest))
             folder = os.path.realpath(offer.folder)
-            permissions.folders[folder] = _add_offer(
-                permissions.folders.get(folder, Folder()), offer
-            )
+            before = permissions.folders.get(folder, Folder())
+            permissions.folders[folder] = _add_offer(before, offer)
         return _save(permissions)
 
     def withdraw(self) -> bool:
@@ -156,14 +155,14 @@ class Offer(msgspec.Struct, frozen=True):
     @staticmethod
     def list_allowed() -> Iterator[tuple[str, str]]:
         """Yield (folder, what it may do) for every allowed folder."""
-        for name, folder in sorted(_load().folders.items()):
+        for real_path, folder in sorted(_load().folders.items()):
             may = [
                 *(["give keys (.env)"] if folder.keys else []),
                 *(f"be obeyed in {name}" for name in sorted(folder.files)),
                 *(f"start the MCP server {name}" for name in sorted(folder.servers)),
             ]
             if may:
-                yield shorten_path(Path(name)), ", ".join(may)
+                yield shorten_path(Path(real_path)), ", ".join(may)
 
     @staticmethod
     def trust_file(file: str | os.PathLike[str]) -> None:

@@ -3,7 +3,7 @@
 Read `base` first: the contract of the room. A file that defines `tools` is a plug-in with built-in
 tools. Other rooms collect the tools of a run, run calls, and describe the variables of a notebook.
 
-Order: base, capture, chart_words, docstrings, figure_artists, offered_code, paths, plain_schema,
+Order: base, capture, chart_notes, docstrings, figure_artists, offered_code, paths, plain_schema,
   safe_types, source_text, threads, values, variable_facts, wrappers
 < command_line, display, frames, plain_values, read_files, reads, text_excerpt
 < charts, signature, source
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .base import enter_call as enter_call
     from .call_displays import CallDisplays as CallDisplays
     from .capture import OutputCapture as OutputCapture
-    from .chart_words import without_chart_words as without_chart_words
+    from .chart_notes import remove_chart_notes as remove_chart_notes
     from .decorator import as_tool as as_tool
     from .decorator import clean_name as clean_name
     from .describe import describe_variable as describe_variable
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from .schema import remove_titles as remove_titles
     from .toolset import Toolset as Toolset
     from .values import Collector as Collector
-    from .variable_facts import Described as Described
+    from .variable_facts import VariableFacts as VariableFacts
     from .variable_facts import count_tokens as count_tokens
 
 # file of the room -> the names that it defines
@@ -80,7 +80,7 @@ _NAMES = {
     ),
     "call_displays": "CallDisplays",
     "capture": "OutputCapture",
-    "chart_words": "without_chart_words",
+    "chart_notes": "remove_chart_notes",
     "decorator": "as_tool clean_name",
     "describe": "describe_variable list_variables user_variables",
     "kernel_permissions": "KERNEL_PERMISSIONS",
@@ -102,7 +102,7 @@ _NAMES = {
     "schema": "explain_fault load_plugins remove_titles",
     "toolset": "Toolset",
     "values": "Collector",
-    "variable_facts": "Described count_tokens",
+    "variable_facts": "VariableFacts count_tokens",
 }
 
 __getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -1,7 +1,7 @@
 """Charts of Plotly, Altair and Bokeh: read the JSON of a chart object, and draw a chart as PNG.
 
 Why: a model, and the reader of an untrusted notebook, see a chart only as a picture, and each
-library needs another package to make one (`chart_words`).
+library needs another package to make one (`chart_notes`).
 
 Rules
 - The module of its type identifies a chart. No chart library is imported unless user code has

@@ -50,7 +50,7 @@ from .safe_types import (
     read_field,
     text_entries,
 )
-from .variable_facts import Described, count_tokens
+from .variable_facts import VariableFacts, count_tokens
 
 VARIABLES = 60  # most variables in a list
 TOKENS = 2_000  # about the most tokens of a list with the rows below it, or of a preview
@@ -64,21 +64,21 @@ _PACKAGE = __name__.partition(".")[0]
 _SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
-def describe_variable(name: str, value: Any, clean: Clean = str) -> Described:
+def describe_variable(name: str, value: Any, clean: Clean = str) -> VariableFacts:
     """Return the description of a variable. Never raises, and runs no code of the value."""
     if is_a(value, type):
-        return Described(name=name, kind=f"class {class_name(value, clean)}")
+        return VariableFacts(name=name, kind=f"class {class_name(value, clean)}")
     table = read_table(value) or Table()
     columns = tuple(
         (_write_label(label, clean), clean_text(d, clean)) for label, d in table.columns
     )
-    return Described(
+    return VariableFacts(
         name=name,
         kind=public_name(value) or find_by_type(NAMES, value) or class_name(type(value), clean),
         shape=table.shape,
         dtype=clean_text(table.dtype, clean, NAME),
         columns=columns,
-        more=table.width - len(columns),
+        columns_left_out=table.width - len(columns),
         note=describe_builtin(value, clean) or _describe_figure(value),
     )
 
@@ -98,7 +98,7 @@ def preview_value(
         return write_unquoted(round_float(cell) if brief else cell, clean) or _DOTS
 
     if table is not None:
-        lines = [" | ".join(map(shown, row)) for row in table.rows(count)]
+        lines = [" | ".join(map(shown, row)) for row in table.read_rows(count)]
         if table.columns:
             lines.insert(0, " | ".join(_write_label(label, clean) for label, _ in table.columns))
     elif type(value) is dict:
@@ -150,7 +150,7 @@ def list_variables(
     variables: Mapping[str, Any],
     first: Sequence[str] = (),
     clean: Clean = str,
-    known: Mapping[str, Described] = {},
+    known: Mapping[str, VariableFacts] = {},
     *,
     rows: bool = False,
 ) -> str:
@@ -167,8 +167,8 @@ def list_variables(
     for name in order[:VARIABLES]:
         full = known.get(name) or describe_variable(name, variables[name], clean)
         # a table whose columns do not fit is listed without them
-        short = msgspec.structs.replace(full, columns=(), more=0)
-        texts = map(Described.as_text, (full, short))
+        short = msgspec.structs.replace(full, columns=(), columns_left_out=0)
+        texts = map(VariableFacts.as_text, (full, short))
         if (text := next((t for t in texts if count_tokens(t) <= tokens_left), None)) is None:
             break
         lines.append(text)

@@ -7,7 +7,7 @@ Rules
 - Matplotlib and NumPy are not imported here: a process with a figure has loaded them.
 - A figure is read after it was drawn, because drawing sets limits and ticks.
 - What the layout or a font decides is left out (positions of titles, sizes of boxes); the place of
-  axes has a tolerance (`_LAYOUT`).
+  axes has a tolerance (`_LAYOUT_TOLERANCE`).
 - An artist of an unknown kind is listed by name only, and the data are marked `partly`.
 - A figure whose artists raise has no data.
 """
@@ -26,16 +26,17 @@ import msgspec
 from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
-MOST = 1_000  # artists of one figure that are read
-_LISTED = 256  # the most numbers of an array that are listed; a longer array is hashed
+MOST_ARTISTS = 1_000  # artists of one figure that are read
+# the most numbers of an array that are listed (a longer array is hashed), and whether each artist
+# is hashed; a figure whose data would be too large is read again with the next pair
+_DETAILS = ((256, False), (8, False), (8, True))
 _DIGITS = 7  # digits of a listed number that are kept below the first digit of the array's range
-_FEW = 8  # in place of `_LISTED`, for a figure whose data would be too large
-_LONGEST = 1_000  # characters of a text
-_PATHS = 20_000  # shapes of a collection whose corners are read
-_LAYOUT = 0.03  # tolerance of places, as a part of the figure: layouts depend on fonts
+_LONGEST_TEXT = 1_000  # characters of a text
+_MOST_SHAPES = 20_000  # shapes of a collection whose corners are read
+_LAYOUT_TOLERANCE = 0.03  # tolerance of places, as a part of the figure: layouts depend on fonts
 # properties of an artist that are its styles
-_COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
-_PLAIN = ("linestyle", "linewidth", "marker", "markersize", "drawstyle", "hatch", "alpha")
+_COLOUR_STYLES = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+_PLAIN_STYLES = ("linestyle", "linewidth", "marker", "markersize", "drawstyle", "hatch", "alpha")
 
 
 def is_figure(value: Any) -> bool:
@@ -43,21 +44,17 @@ def is_figure(value: Any) -> bool:
     return "Figure" in _class_names(value)
 
 
-def figure_data(figure: Any) -> dict[str, Any] | None:
+def read_figure_data(figure: Any) -> dict[str, Any] | None:
     """Return the data of a drawn figure as JSON; None if it is no figure or cannot be read."""
     if not is_figure(figure):
         return None
     try:
         version = getattr(sys.modules.get("matplotlib"), "__version__", "")
-        # shorten the data until they fit: list fewer numbers, then hash each artist
-        for clear, hashed in ((_LISTED, False), (_FEW, False), (_FEW, True)):
-            reader = _Reader(clear)
+        for most_listed, is_hashed in _DETAILS:
+            reader = _Reader(most_listed)
             reader.read(figure, "")
-            data = FigureData(
-                library=f"matplotlib {version}",
-                artists=tuple(map(_hashed, reader.artists) if hashed else reader.artists),
-                partly=reader.partly,
-            )
+            artists = map(_hash_artist, reader.artists) if is_hashed else reader.artists
+            data = FigureData(f"matplotlib {version}", tuple(artists), partly=reader.partly)
             if (encoded := data.to_json()) is not None:
                 return encoded
     except Exception:  # foreign code, such as the artists of other libraries
@@ -65,7 +62,7 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
     return None
 
 
-def _hashed(artist: ArtistData) -> ArtistData:
+def _hash_artist(artist: ArtistData) -> ArtistData:
     """Return an artist with one hash in place of its numbers and styles."""
     data = msgspec.json.encode([artist.numbers, artist.styles], order="sorted")
     return ArtistData(
@@ -81,24 +78,25 @@ def _class_names(value: Any) -> list[str]:
 class _Reader:
     """Reads one figure into `artists`; `partly`: a part of the figure could not be read.
 
-    `clear`: the most numbers of an array that are listed; a longer array is hashed. The methods in
-    `_READ` each read one kind of artist; `within`: the prefix of its name, such as `axes 2, `.
+    `most_listed`: the most numbers of an array that are listed; a longer array is hashed. The
+    methods in `_READERS` each read one kind of artist; `within`: the prefix of its name, such as
+    `axes 2, `.
     """
 
-    def __init__(self, clear: int) -> None:
+    def __init__(self, most_listed: int) -> None:
         self.artists: list[ArtistData] = []
         self.partly = False
-        self._clear = clear
+        self._most_listed = most_listed
         self._counts: dict[str, int] = {}
 
     def read(self, artist: Any, within: str) -> None:
         """Read an artist and those inside it; `within` names its axes."""
         if not artist.get_visible():
             return
-        if len(self.artists) >= MOST:
+        if len(self.artists) >= MOST_ARTISTS:
             self.partly = True
             return
-        getattr(self, _READ.get(_kind(artist), "_unknown"))(artist, within)
+        getattr(self, _READERS.get(_kind(artist), "_unknown"))(artist, within)
 
     def _add(
         self,
@@ -116,7 +114,9 @@ class _Reader:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
         label = _property(artist, "label")
-        arrays = {k: self._numbers(v) for k, v in (numbers or {}).items() if v is not None}
+        # None: the artist has no such property, or it is not numeric
+        known = {k: v for k, v in (numbers or {}).items() if v is not None}
+        arrays = {k: _read_numbers(v, self._most_listed) for k, v in known.items()}
         self.artists.append(
             ArtistData(
                 name=name,
@@ -127,30 +127,6 @@ class _Reader:
                 styles={k: _text(v) for k, v in (styles or {}).items() if v not in (None, "")},
             )
         )
-
-    def _numbers(self, value: Any) -> Numbers | None:
-        """Return `value` as Numbers, None if it is empty or not numeric."""
-        numpy = sys.modules["numpy"]
-        array = numpy.ma.asarray(value)
-        if array.dtype.kind not in "fiub" or not array.size:
-            return None
-        flat = numpy.ma.filled(array.astype(float), numpy.nan).ravel()
-        finite = numpy.isfinite(flat)
-        low, high = (
-            (float(flat[finite].min()), float(flat[finite].max())) if finite.any() else (0.0, 0.0)
-        )
-        scale = (high - low) or abs(high) or 1.0
-        if flat.size <= self._clear:
-            # counted from the range of the array, so that large offsets do not hide small changes;
-            # `+ 0.0` turns -0.0 into 0.0
-            decimals = min(_DIGITS - math.floor(math.log10(scale)), 300)
-            listed = (round(float(v), decimals) + 0.0 if math.isfinite(v) else None for v in flat)
-            return Numbers(tuple(listed))
-        # values are rounded to a grid before hashing, to remove the noise of rounding errors
-        steps = numpy.rint((flat - low) / scale * Numbers.GRID)
-        steps[~finite] = -1  # no finite value has this step
-        digest = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
-        return Numbers(count=int(flat.size), low=low, high=high, hash=digest)
 
     def _figure(self, figure: Any, within: str) -> None:
         top = "SubFigure" not in _class_names(figure)
@@ -200,8 +176,8 @@ class _Reader:
         self._children(axes, within, [*hidden, *titles.values()])
 
     def _add_place(self, bounds: Sequence[float]) -> None:
-        """Add its place to the artist that was added last, with the tolerance `_LAYOUT`."""
-        box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
+        """Add its place, with a tolerance, to the artist that was added last."""
+        box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT_TOLERANCE)
         last = self.artists[-1]
         self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
 
@@ -293,9 +269,9 @@ class _Reader:
         points = "PathCollection" in _class_names(collection)
         paths = collection.get_paths() or []
         mapped = collection.get_array() is not None
-        self.partly |= len(paths) > _PATHS
+        self.partly |= len(paths) > _MOST_SHAPES
         numpy = sys.modules["numpy"]
-        corners = [path.vertices for path in paths[:_PATHS]]
+        corners = [path.vertices for path in paths[:_MOST_SHAPES]]
         offsets = numpy.ma.asarray(collection.get_offsets())
         self._add(
             f"{within}{'points' if points else 'collection'}",
@@ -368,7 +344,7 @@ class _Reader:
 
 
 # Class name -> the method that reads such artists; the most derived class in it decides.
-_READ = {
+_READERS = {
     "FigureBase": "_figure",
     "_AxesBase": "_axes",
     "Axis": "_axis",
@@ -390,8 +366,40 @@ def _property(artist: Any, name: str) -> Any:
     return None if method is None else method()
 
 
+def _read_numbers(value: Any, most_listed: int) -> Numbers | None:
+    """Return `value` as Numbers, None if it is empty or not numeric."""
+    numpy = sys.modules["numpy"]
+    array = numpy.ma.asarray(value)
+    if array.dtype.kind not in "fiub" or not array.size:
+        return None
+    numbers = numpy.ma.filled(array.astype(float), numpy.nan).ravel()
+    finite = numbers[numpy.isfinite(numbers)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    scale = (high - low) or abs(high) or 1.0
+    if numbers.size <= most_listed:
+        return Numbers(_round_numbers(numbers, scale))
+    return Numbers(
+        count=int(numbers.size), low=low, high=high, hash=_hash_numbers(numbers, low, scale)
+    )
+
+
+def _round_numbers(numbers: Any, scale: float) -> tuple[float | None, ...]:
+    # digits are counted from `scale`, so that large offsets do not hide small changes
+    decimals = min(_DIGITS - math.floor(math.log10(scale)), 300)
+    # `+ 0.0` turns -0.0 into 0.0
+    return tuple(round(float(v), decimals) + 0.0 if math.isfinite(v) else None for v in numbers)
+
+
+def _hash_numbers(numbers: Any, low: float, scale: float) -> str:
+    """Hash numbers after rounding them to a grid, which removes the noise of rounding errors."""
+    numpy = sys.modules["numpy"]
+    steps = numpy.rint((numbers - low) / scale * Numbers.GRID)
+    steps[~numpy.isfinite(numbers)] = -1  # no finite value has this step
+    return hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
+
+
 def _text(value: Any) -> str:
-    return cut_end(replace_surrogates(str(value)), _LONGEST)
+    return cut_end(replace_surrogates(str(value)), _LONGEST_TEXT)
 
 
 def _common_style(values: Sequence[str]) -> str:
@@ -401,12 +409,12 @@ def _common_style(values: Sequence[str]) -> str:
 
 def _kind(artist: Any) -> str:
     """Return the name of the class that decides how an artist is read, "" if it is no `Artist`."""
-    return next((n for n in _class_names(artist) if n in _READ or n == "Rectangle"), "")
+    return next((n for n in _class_names(artist) if n in _READERS or n == "Rectangle"), "")
 
 
 def _styles(artist: Any) -> dict[str, Any]:
-    colours = {name: _colour(_property(artist, name)) for name in _COLOURS}
-    return {**colours, **{name: _style(_property(artist, name)) for name in _PLAIN}}
+    colours = {name: _colour(_property(artist, name)) for name in _COLOUR_STYLES}
+    return {**colours, **{name: _style(_property(artist, name)) for name in _PLAIN_STYLES}}
 
 
 def _text_styles(text: Any) -> dict[str, Any]:
@@ -415,7 +423,9 @@ def _text_styles(text: Any) -> dict[str, Any]:
 
 
 def _style(value: Any) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _colour(value: Any) -> str:

@@ -19,20 +19,21 @@ import msgspec
 
 from .safe_types import ABSENT, is_a, module_space, public_name, read_field, type_name
 
-COLUMNS = 60  # the most columns that are read of a table
+MOST_COLUMNS = 60  # that are read of a table
 _BITS_PER_BYTE = 8
 _USER_DTYPES = 256  # NumPy numbers its own dtypes below; users' dtypes have this `num` or more
 _NUMPY_TEXTS = {"U": "str", "S": "bytes"}  # kind of a NumPy dtype of texts -> its short name
 # the fields in which pandas' arrays and indexes keep the array with their values (`_left`: the
 # lower bounds of intervals); tried in this order
 _STORAGE_FIELDS = ("_ndarray", "_data", "_pa_array", "_left")
-# the modules of the objects that hold a whole table (`_storage`)
+# the modules of the objects that hold a whole table (`_get_storage`)
 _STORAGE_MODULES = ("pandas.core.internals.managers.", "polars._plr.", "polars.polars.")
-# class of a pandas array -> its dtype, for classes whose inner array has another (codes, ordinals)
+# class of a pandas array -> its dtype, where the inner array holds only a part of each value
+_UNREADABLE = {"PeriodArray": "period", "IntervalArray": "interval"}
+# the same for classes whose inner array has another dtype (codes, ordinals)
 _ARRAY_NAMES = {
     "Categorical": "category",
-    "PeriodArray": "period",
-    "IntervalArray": "interval",
+    **_UNREADABLE,
     "SparseArray": "sparse",
     "StringArray": "str",
     "ArrowStringArray": "str",
@@ -45,12 +46,16 @@ _POLARS_SCALAR = re.compile(
 )
 
 
+# the dtype of a pandas array, and its function `cell(row, column)`
+_Column = tuple[str, Callable[[int, int], Any]]
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a table or array.
 
-    `columns`: the (label, dtype) of the first `COLUMNS` of `width` columns. `row`: a function from
-    the number of a row to its cells, with ABSENT for a cell that cannot be read; None if no rows
-    can be shown. A label or cell may be any object, so the caller writes only plain ones.
+    `columns`: the (label, dtype) of the first `MOST_COLUMNS` of `width` columns. `row`: a function
+    from the number of a row to its cells, with ABSENT for a cell that cannot be read; None if no
+    rows can be shown. A label or cell may be any object, so the caller writes only plain ones.
     """
 
     shape: tuple[int, ...] = ()
@@ -59,7 +64,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     width: int = 0
     row: Callable[[int], Iterable[Any]] | None = None
 
-    def rows(self, count: int) -> list[list[Any]]:
+    def read_rows(self, count: int) -> list[list[Any]]:
         """Return the first `count` rows, [] if they cannot be read."""
         if self.row is None:
             return []
@@ -67,6 +72,18 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
             return [list(self.row(n)) for n in range(min(count, self.shape[0]))]
         except Exception:  # another release stores them in another way
             return []
+
+
+class _Axis(msgspec.Struct, frozen=True):
+    """A pandas index: the rows or columns of a table.
+
+    `shape`: () for a foreign index. `label`: a function from a row to its label; ABSENT if it
+    cannot be read.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    label: Callable[[int], Any]
 
 
 def read_table(value: Any) -> Table | None:
@@ -80,7 +97,7 @@ def read_table(value: Any) -> Table | None:
 
 def _read_array(array: Any) -> Table:
     # None: an array of no, three or more dimensions has no rows to show
-    row = {1: lambda n: [array[n]], 2: lambda n: array[n, :COLUMNS]}.get(array.ndim)
+    row = {1: lambda n: [array[n]], 2: lambda n: array[n, :MOST_COLUMNS]}.get(array.ndim)
     return Table(shape=array.shape, dtype=_numpy_dtype(array.dtype), row=row)
 
 
@@ -96,35 +113,37 @@ def _numpy_dtype(dtype: Any) -> str:
 
 def _read_frame(frame: Any) -> Table:
     """Read a DataFrame of pandas, whose columns are stored in blocks."""
-    manager = _storage(frame, "_mgr")
-    (width,), _, label = _read_axis(manager.axes[0])
-    (height,), _, _ = _read_axis(manager.axes[1])
+    manager = _get_storage(frame, "_mgr")
+    labels, rows = map(_read_axis, manager.axes)
+    (width,), (height,) = labels.shape, rows.shape
     # a block holds one or several columns of one dtype: `blknos` has the block of each column, and
     # `blklocs` its position in that block
-    block_numbers, positions = (n[:COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
+    block_numbers, positions = (
+        n[:MOST_COLUMNS].tolist() for n in (manager.blknos, manager.blklocs)
+    )
     blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*block_numbers}}
     shown = [blocks[number] for number in block_numbers]
     return Table(
         shape=(height, width),
-        columns=tuple((label(n), dtype) for n, (dtype, _) in enumerate(shown)),
+        columns=tuple((labels.label(n), dtype) for n, (dtype, _) in enumerate(shown)),
         width=width,
         row=lambda row: (cell(row, at) for (_, cell), at in zip(shown, positions, strict=True)),
     )
 
 
 def _read_series(series: Any) -> Table:
-    manager = _storage(series, "_mgr")
-    shape, _, _ = _read_axis(manager.axes[0])
+    manager = _get_storage(series, "_mgr")
     dtype, cell = _read_column(read_field(manager.blocks[0], "values"))
-    return Table(shape=shape, dtype=dtype, row=lambda row: [cell(row, 0)])
+    rows = _read_axis(manager.axes[0])
+    return Table(shape=rows.shape, dtype=dtype, row=lambda row: [cell(row, 0)])
 
 
 def _read_index(index: Any) -> Table:
-    shape, dtype, _ = _read_axis(index)
-    return Table(shape=shape, dtype=dtype)
+    axis = _read_axis(index)
+    return Table(shape=axis.shape, dtype=axis.dtype)
 
 
-def _storage(value: Any, field: str) -> Any:
+def _get_storage(value: Any, field: str) -> Any:
     """Return the object in which a table or series keeps its values.
 
     pandas has block managers (`_mgr`), polars objects of its Rust engine (`_df`, `_s`). Raises
@@ -136,54 +155,51 @@ def _storage(value: Any, field: str) -> Any:
     return storage
 
 
-def _read_axis(index: Any) -> tuple[tuple[int, ...], str, Callable[[int], Any]]:
-    """Return the shape, the dtype and a function `label(row)` of a pandas index.
-
-    The shape is () for a foreign index; a label is ABSENT if it cannot be read.
-    """
+def _read_axis(index: Any) -> _Axis:
     # RangeIndex has `_range`, MultiIndex `_codes` and `_levels`, every other index `_data`
     steps, codes, data = (read_field(index, name) for name in ("_range", "_codes", "_data"))
     if type(steps) is range:
-        return (len(steps),), "int64", steps.__getitem__
-    if not is_a(codes, list):
-        store, (dtype, cell) = _find_store(data), _read_column(data)
-        return () if store is None else (len(store),), dtype, lambda row: cell(row, 0)
+        return _Axis((len(steps),), "int64", steps.__getitem__)
+    if is_a(codes, list):
+        return _read_levels(read_field(index, "_levels"), codes)
+    store, (dtype, cell) = _find_store(data), _read_column(data)
+    return _Axis(() if store is None else (len(store),), dtype, lambda row: cell(row, 0))
+
+
+def _read_levels(levels: Any, codes: Any) -> _Axis:
+    """Read a MultiIndex: for each level its values, and the codes of the rows."""
     # `list.__iter__`: the lists are instances of a subclass of pandas
-    levels = map(_read_categories, list.__iter__(read_field(index, "_levels")))
-    levels_and_codes = list(zip(levels, map(_find_store, list.__iter__(codes)), strict=True))
+    categories = map(_read_categories, list.__iter__(levels))
+    code_arrays = map(_find_store, list.__iter__(codes))
+    pairs = list(zip(categories, code_arrays, strict=True))
 
     def label(row: int) -> tuple[Any, ...]:
-        return tuple(category(code[row]) for category, code in levels_and_codes)
+        return tuple(category(code_array[row]) for category, code_array in pairs)
 
-    return (len(levels_and_codes[0][1]),), f"{len(levels_and_codes)} levels", label
+    return _Axis((len(pairs[0][1]),), f"{len(pairs)} levels", label)
 
 
-def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:
+def _read_column(values: Any) -> _Column:
     """Return the dtype of a pandas array and a function `cell(row, column)` that reads a value.
 
     The dtype of a foreign array is the name of its class. `column` is the position in a block and
     counts only in arrays of two dimensions. A missing value is None, an unreadable one ABSENT.
     """
     array, store = public_name(values).removeprefix("pandas.arrays."), _find_store(values)
-    name = _ARRAY_NAMES.get(array)
-    if store is None or array in ("PeriodArray", "IntervalArray"):
-        return name or type_name(type(values)), lambda row, column: ABSENT
+    if store is None or array in _UNREADABLE:
+        return _ARRAY_NAMES.get(array) or type_name(type(values)), lambda row, column: ABSENT
     if public_name(store) == "pyarrow.ChunkedArray":
-        arrow_type = public_name(store.type)  # "" for a registered extension type
-        kind = store.type if arrow_type else type_name(type(store.type))
-        return (
-            name or f"{kind}[pyarrow]",
-            lambda row, _: store[row].as_py() if arrow_type else ABSENT,
-        )
-    own_dtype, mask = read_field(values, "_dtype"), _find_store(read_field(values, "_mask"))
+        return _read_arrow(array, store)
+    own_dtype = read_field(values, "_dtype")
     if array == "Categorical":
         category = _read_categories(read_field(own_dtype, "_categories"))
         return "category", lambda row, column: category(store[row])
-    name = name or _numpy_dtype(store.dtype)
+    dtype = _ARRAY_NAMES.get(array) or _numpy_dtype(store.dtype)
     if array in ("IntegerArray", "FloatingArray"):
-        name = name.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
+        dtype = dtype.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
     elif array == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
-        name = f"{name[:-1]}, tz]"  # without its name: the zone may be the user's object
+        dtype = f"{dtype[:-1]}, tz]"  # without its name: the zone may be the user's object
+    mask = _find_store(read_field(values, "_mask"))
 
     def cell(row: int, column: int) -> Any:
         if mask is not None and public_name(mask[row]) == "numpy.bool_" and mask[row]:
@@ -191,7 +207,15 @@ def _read_column(values: Any) -> tuple[str, Callable[[int, int], Any]]:
         # in a block of several columns, each is a row of the array
         return store[column, row] if store.ndim > 1 else store[row]
 
-    return name, cell
+    return dtype, cell
+
+
+def _read_arrow(array: str, store: Any) -> _Column:
+    if not public_name(store.type):  # a registered extension type
+        dtype = f"{type_name(type(store.type))}[pyarrow]"
+        return _ARRAY_NAMES.get(array) or dtype, lambda row, column: ABSENT
+    dtype = _ARRAY_NAMES.get(array) or f"{store.type}[pyarrow]"
+    return dtype, lambda row, column: store[row].as_py()
 
 
 def _read_categories(index: Any) -> Callable[[Any], Any]:
@@ -218,10 +242,12 @@ def _find_store(values: Any) -> Any:
 
 
 def _read_polars_frame(frame: Any) -> Table:
-    raw = _storage(frame, "_df")
+    raw = _get_storage(frame, "_df")
     height, width = raw.shape()
     # `dtype_strings` is written in Rust; `dtypes` would create objects of registered types
-    columns = tuple(zip(raw.columns()[:COLUMNS], raw.dtype_strings()[:COLUMNS], strict=True))
+    columns = tuple(
+        zip(raw.columns()[:MOST_COLUMNS], raw.dtype_strings()[:MOST_COLUMNS], strict=True)
+    )
 
     def row(number: int) -> Iterator[Any]:
         for name, dtype in columns:
@@ -232,7 +258,7 @@ def _read_polars_frame(frame: Any) -> Table:
 
 
 def _read_polars_series(series: Any) -> Table:
-    raw = _storage(series, "_s")
+    raw = _get_storage(series, "_s")
     # only a frame of the engine names its dtypes as text; the module of the engine may change
     engine = module_space(public_name(raw).rpartition(".")[0])
     dtype = engine["PyDataFrame"]([raw]).dtype_strings()[0]
@@ -240,7 +266,7 @@ def _read_polars_series(series: Any) -> Table:
     return Table(shape=(raw.len(),), dtype=dtype, row=row)
 
 
-_INDEX_KINDS = ("", "Range", "Multi", "Datetime", "Timedelta", "Categorical", "Period")
+_INDEX_KINDS = ("", "Range", "Multi", "Datetime", "Timedelta", "Categorical", "Period", "Interval")
 _READERS: dict[str, Callable[[Any], Table]] = {
     "numpy.ndarray": _read_array,
     "pandas.DataFrame": _read_frame,

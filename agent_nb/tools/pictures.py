@@ -21,9 +21,9 @@ from ..models import FittedPicture
 from ..record import FigureData
 from ..wire import Shown, as_dict, describe_picture
 from . import display
-from .chart_words import display_words, name_missing_picture, says_undrawn
+from .chart_notes import is_about_failure, write_display_note, write_missing_note
 from .charts import draw_chart
-from .figure_artists import figure_data, is_figure
+from .figure_artists import is_figure, read_figure_data
 
 Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -120,7 +120,9 @@ class Figures:
         if picture and not refusal:
             return True, _lines(caption)
         plain = str(bundle.get("text/plain", IN_CELL))
-        return True, _lines(plain, caption, refusal or ("" if says_undrawn(missing) else missing))
+        return True, _lines(
+            plain, caption, refusal or ("" if is_about_failure(missing) else missing)
+        )
 
     def _draw_refused(self, kind: str, chart: Any) -> Picture | None:
         """Draw a chart whose JSON is refused, unless drawing would load data from an address."""
@@ -143,7 +145,7 @@ class Figures:
                 self._pictures[key] = {
                     k: v for k, v in {**shown, **small, **live}.items() if k != Shown.NOTE
                 }
-            elif says_undrawn(note := name_missing_picture(shown.chart_name)):
+            elif is_about_failure(note := write_missing_note(shown.chart_name)):
                 faults.append(note)
         return "\n".join(faults)
 
@@ -177,7 +179,7 @@ class Figures:
         bundle.
         """
         data = clean(display.without_hidden(bundle))
-        lines = [data.get("text/plain", IN_CELL), display_words(data)]
+        lines = [data.get("text/plain", IN_CELL), write_display_note(data)]
         return data, "".join(f"{text}\n" for text in lines if text)
 
     def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
@@ -225,7 +227,7 @@ def _explain_chart(kind: str, chart: Any, picture: Picture | None) -> tuple[str,
     name = Shown.CHARTS[kind]
     why = Shown.explain_refusal(kind, chart)
     refusal = f"[{name} is not kept as one: {why}]" if why else ""
-    return refusal, name_missing_picture(name) if picture is None else ""
+    return refusal, write_missing_note(name) if picture is None else ""
 
 
 def _needs_cell(bundle: Mapping[str, Any]) -> bool:
@@ -257,7 +259,7 @@ def picture_of(source: Any) -> Picture | None:
 
 def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, once it is drawn, with the figure's data."""
-    drawing = None if picture is None else figure_data(source)
+    drawing = None if picture is None else read_figure_data(source)
     return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 

@@ -25,7 +25,7 @@ from ..errors import Cancelled, ToolError
 from ..wire import Shown, dumps, replace_surrogates
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
-from .chart_words import chart_words, without_chart_words
+from .chart_notes import remove_chart_notes, write_chart_note
 from .charts import chart_bundle
 from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
@@ -95,7 +95,7 @@ def convert_result(
     figures = pictures.Figures() if figures is None else figures
     content, bundle = _convert(value, limit, figures)
     if chart := chart_bundle(value):
-        content = _join_lines(without_chart_words(content), _caption(figures, chart))
+        content = _join_lines(remove_chart_notes(content), _caption(figures, chart))
         bundle = None
     content = _join_lines(content, figures.draw_charts())
     if render is not None:
@@ -133,7 +133,7 @@ def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.F
         content, rich = _convert(value, LIMIT, figures)
         shown = {} if interactive else display.clean_bundle(bundle)
         if interactive or figures.has_chart:
-            content, rich = without_chart_words(content), None
+            content, rich = remove_chart_notes(content), None
         if interactive:
             content = _join_lines(content, _caption(figures, bundle))
         outcome = Outcome("ok", content, shown if shown.keys() - {"text/plain"} else rich)
@@ -185,12 +185,12 @@ def _convert(
     if rich and (picture := pictures.picture_of_bundle(rich)) is not None:
         return figures.add(picture), None
     if rich is not None or display.is_tabular(value):
-        chart = chart_words(value)
+        chart = write_chart_note(value)
         text = "\n".join(
             filter(None, [clip_text(replace_surrogates(_compact(value)), limit), chart])
         )
         return text, {"text/plain": text, **(rich or {})}
-    chart, content = chart_words(value), _bounded(value, limit)
+    chart, content = write_chart_note(value), _bounded(value, limit)
     return f"{content}\n{chart}" if chart else content, None
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from helpers.pictures import png
 
-from agent_nb.tools import chart_words, charts, pictures
+from agent_nb.tools import chart_notes, charts, pictures
 from agent_nb.tools.call_displays import CallDisplays
 from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.results import convert_result
@@ -21,7 +21,7 @@ FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
 def nothing_draws(monkeypatch):
     """No package draws charts here, whatever is installed."""
     monkeypatch.setattr(charts, "find_library", lambda name: None)
-    monkeypatch.setattr(chart_words, "find_library", lambda name: None)
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: None)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_displayed_chart_has_its_text_its_name_and_what_to_install(displays):
 
 
 def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
-    monkeypatch.setattr(chart_words, "find_library", lambda name: name)
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
     monkeypatch.setattr(pictures, "draw_chart", lambda kind, chart: png(30, 20))
     displays.take({PLOTLY: FIGURE}, "", update=False)
     assert displays.text == ["[shown in the cell]\n[figure 1: a Plotly chart]\n"]
@@ -102,7 +102,7 @@ def test_what_a_library_prints_and_logs_while_it_draws_is_dropped(displays, monk
 
 
 def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch):
-    monkeypatch.setattr(chart_words, "find_library", lambda name: name)
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
     displays.take({PLOTLY: FIGURE}, "", update=False)
     outcome = convert_result("done", figures=displays.figures)
     assert outcome.content == "done\n[no picture of a Plotly chart: kaleido could not draw it]"
@@ -136,7 +136,7 @@ def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
 def test_a_replay_does_not_compare_what_depends_on_packages(displays):
     displays.take({PLOTLY: FIGURE, "text/plain": "a"}, "", update=False)
     displays.take({PLOTLY: {"data": ["x" * 2_000_000]}, "text/plain": "b"}, "", update=False)
-    assert chart_words.without_chart_words("".join(displays.text)) == "a\n"
+    assert chart_notes.remove_chart_notes("".join(displays.text)) == "a\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb.record.figure_data import LARGEST, FigureData
 from agent_nb.record.pictures import PictureComparison
-from agent_nb.tools.figure_artists import figure_data
+from agent_nb.tools.figure_artists import read_figure_data
 from agent_nb.tools.pictures import Figures
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -286,8 +286,8 @@ def test_a_value_that_is_no_figure_has_no_data():
     class Figure:
         """Neither of Matplotlib nor drawn."""
 
-    assert figure_data(Figure()) is None
-    assert figure_data(7) is None
+    assert read_figure_data(Figure()) is None
+    assert read_figure_data(7) is None
 
 
 def test_an_artist_that_cannot_be_read_makes_the_data_partly_all():

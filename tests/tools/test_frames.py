@@ -104,6 +104,7 @@ def test_a_broken_library_is_a_fact_less(monkeypatch: pytest.MonkeyPatch) -> Non
         (pd.Series(["a"], dtype="category"), "pandas.Series 1 category"),
         (pd.Index([1.5]), "pandas.Index 1 float64"),
         (pd.RangeIndex(7), "pandas.RangeIndex 7 int64"),
+        (pd.interval_range(0, 3), "pandas.IntervalIndex 3 interval"),
         (pd.MultiIndex.from_tuples([(1, "a")] * 3), "pandas.MultiIndex 3 2 levels"),
         (pd.DataFrame(), "pandas.DataFrame 0×0"),
         (pd.Timestamp("2024"), "pandas.Timestamp"),
@@ -324,7 +325,7 @@ def test_the_work_does_not_grow_with_the_columns_beyond_those_shown() -> None:
     wide, wider = (pd.DataFrame(np.zeros((1, n))) for n in (100, 10_000))
     assert work(lambda: describe_variable("w", wide)) == work(lambda: describe_variable("w", wider))
     found = describe_variable("w", wider)
-    assert (len(found.columns), found.more) == (60, 9_940)
+    assert (len(found.columns), found.columns_left_out) == (60, 9_940)
     assert found.as_text().endswith("59: float64, … 9,940 more)")
 
 

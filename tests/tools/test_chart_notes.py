@@ -2,14 +2,14 @@
 
 import pytest
 
-from agent_nb.tools import chart_words
-from agent_nb.tools.chart_words import display_words, without_chart_words
+from agent_nb.tools import chart_notes
+from agent_nb.tools.chart_notes import remove_chart_notes, write_display_note
 from agent_nb.tools.results import convert_result
 
 
 @pytest.fixture(autouse=True)
 def nothing_installed(monkeypatch):
-    monkeypatch.setattr(chart_words, "find_library", lambda name: None)
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: None)
 
 
 def plotly():
@@ -46,7 +46,7 @@ def test_a_chart_without_a_picture_says_so_and_what_to_install(make):
 
 
 def test_what_is_installed_need_not_be_installed(monkeypatch):
-    monkeypatch.setattr(chart_words, "find_library", lambda name: name)
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
     assert "pip install" not in convert_result(bokeh()).content
 
 
@@ -61,8 +61,8 @@ def test_what_is_installed_need_not_be_installed(monkeypatch):
     ],
 )
 def test_a_displayed_chart_says_so_too(bundle, words):
-    assert words in display_words(bundle)
-    assert bool(words) is bool(display_words(bundle))
+    assert words in write_display_note(bundle)
+    assert bool(words) is bool(write_display_note(bundle))
 
 
 def test_other_values_say_nothing():
@@ -73,6 +73,6 @@ def test_other_values_say_nothing():
 
 def test_a_replay_compares_results_without_these_words():
     text = convert_result(bokeh()).content
-    assert "no picture" not in without_chart_words(text)
-    assert without_chart_words(f"{text}\nafter").endswith("\nafter")
-    assert without_chart_words({"a": 1}) == {"a": 1}
+    assert "no picture" not in remove_chart_notes(text)
+    assert remove_chart_notes(f"{text}\nafter").endswith("\nafter")
+    assert remove_chart_notes({"a": 1}) == {"a": 1}

@@ -6,7 +6,7 @@ Without a note, the model would take the text of the result for all of it.
 Rules
 - A chart is recognised by the module of its type, a display by its MIME types; nothing is imported.
 - A note or caption is a line of its own. A replay compares results without them
-  (`without_chart_words`): they depend on the installed packages.
+  (`remove_chart_notes`): they depend on the installed packages.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..host import find_library
 class _Chart(msgspec.Struct, frozen=True):
     """A kind of chart.
 
-    `types`: a regular expression for the modules of its types; `kinds`: one for the MIME types of
-    its displays, "" for none. `module` and `package`: what must be installed for a picture. `then`:
-    what the user's code must do to get one, "" if `charts` draws it.
+    `type_modules`: a regular expression for the modules of its types; `mime_types`: one for those
+    of its displays, "" for none. `library`: what must be installed for a picture, by the package
+    `package`. `step`: what the user's code must do to get one, "" if `charts` draws it.
     """
 
     name: str
-    types: str
-    kinds: str
-    module: str
+    type_modules: str
+    mime_types: str
+    library: str
     package: str
-    then: str = ""
+    step: str = ""
 
 
 _CHARTS = (
@@ -64,8 +64,8 @@ _CHARTS = (
 )
 # the plain text of a styled table, whose display has no MIME type of its own
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
-_FAULT = " could not draw it]"  # the end of a note if the package is installed and drawing failed
-# a whole line, with the line break before it: a note (`_words`), or a caption or refusal that
+_DRAWING_FAILED = " could not draw it]"  # the end of a note if the package is installed
+# a whole line, with the line break before it: a note (`_write_note`), or a caption or refusal that
 # `pictures` writes
 _LINE = re.compile(
     r"\n?^\[(?:no picture of an? |figure \d+: an? \w+ chart\b|an? \w+ chart is not kept)[^\n]*\]$",
@@ -73,42 +73,44 @@ _LINE = re.compile(
 )
 
 
-def chart_words(value: Any) -> str:
+def write_chart_note(value: Any) -> str:
     """Return the note for a value that is a chart or styled table; "" for any other value."""
     modules = [c.__module__ for c in type(value).__mro__ if isinstance(c.__module__, str)]
-    charts = (c for c in _CHARTS if any(re.match(c.types, module) for module in modules))
-    return _words(next(charts, None))
-
-
-def display_words(bundle: Mapping[str, Any]) -> str:
-    """Return the note for the display of a chart or styled table; "" for any other display."""
-    styled = _STYLER.fullmatch(str(bundle.get("text/plain", "")))
     for chart in _CHARTS:
-        if (not chart.kinds and styled) or any(re.fullmatch(chart.kinds, k) for k in bundle):
-            return _words(chart)
+        if any(re.match(chart.type_modules, module) for module in modules):
+            return _write_note(chart)
     return ""
 
 
-def without_chart_words(content: Any) -> Any:
+def write_display_note(bundle: Mapping[str, Any]) -> str:
+    """Return the note for the display of a chart or styled table; "" for any other display."""
+    is_styled = _STYLER.fullmatch(str(bundle.get("text/plain", ""))) is not None
+    for chart in _CHARTS:
+        is_shown = any(re.fullmatch(chart.mime_types, mime_type) for mime_type in bundle)
+        if is_shown or (is_styled and not chart.mime_types):
+            return _write_note(chart)
+    return ""
+
+
+def write_missing_note(name: str) -> str:
+    """Return the note for the kind of chart `name` (as in `_CHARTS`); "" for any other name."""
+    return next((_write_note(chart) for chart in _CHARTS if chart.name == name), "")
+
+
+def remove_chart_notes(content: Any) -> Any:
     """Return a text without notes on charts and captions; any other content unchanged."""
     return _LINE.sub("", content) if isinstance(content, str) else content
 
 
-def name_missing_picture(name: str) -> str:
-    """Return the note for the kind of chart `name` (as in `_CHARTS`); "" for any other name."""
-    return _words(next((chart for chart in _CHARTS if chart.name == name), None))
-
-
-def says_undrawn(text: str) -> bool:
+def is_about_failure(note: str) -> bool:
     """Return whether a note says that drawing failed, not that a package or step is missing."""
-    return text.endswith(_FAULT)
+    return note.endswith(_DRAWING_FAILED)
 
 
-def _words(chart: _Chart | None) -> str:
-    if chart is None:
-        return ""
-    missing = not find_library(chart.module)
-    steps = [*([f"pip install {chart.package}"] if missing else []), *filter(None, [chart.then])]
+def _write_note(chart: _Chart) -> str:
+    steps = [] if find_library(chart.library) else [f"pip install {chart.package}"]
+    if chart.step:
+        steps.append(chart.step)
     if not steps:
-        return f"[no picture of {chart.name}: {chart.package}{_FAULT}"
+        return f"[no picture of {chart.name}: {chart.package}{_DRAWING_FAILED}"
     return f"[no picture of {chart.name}: {', then '.join(steps)} makes one]"
