@@ -81,11 +81,11 @@ def _code(function: Any) -> list[str]:
     The notebook's folder is not known here, so code below the current folder counts. After
     `os.chdir` the digest may change, and the user is asked again.
     """
-    from .source import code_of  # a kernel that is never asked does not need it
+    from .source import digest_code  # a kernel that is never asked does not need it
 
     named = function if hasattr(function, "__qualname__") else type(function)
     module, name = getattr(named, "__module__", ""), getattr(named, "__qualname__", "")
-    return [str(module), str(name), code_of(function, Path()).digest]
+    return [str(module), str(name), digest_code(function, Path()).digest]
 
 
 KERNEL_PERMISSIONS = KernelPermissions()

@@ -27,7 +27,7 @@ from typing import Any
 
 from .reads import MAIN
 from .safe_types import is_a
-from .source import Code, Search, code_of
+from .source import CodeDigest, Search, digest_code
 from .source_text import normalize_source, parse_source
 
 # what the top folder of a project has
@@ -44,7 +44,7 @@ def find_project(folder: str | Path) -> Path:
 
 
 @cache
-def _library() -> Path:
+def _find_library() -> Path:
     return Path(sysconfig.get_path("stdlib")).resolve()
 
 
@@ -57,17 +57,17 @@ class ProjectSearch(Search):
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder).resolve())
         self._root = find_project(folder)
-        self._library = _library()
+        self._library = _find_library()
         self._bound: set[tuple[str, str]] = set()  # (module, name) whose assignment was looked up
 
     @classmethod
-    def read(cls, function: Any, folder: str | Path, *, earlier: bool = False) -> Code:
+    def read(cls, function: Any, folder: str | Path, *, earlier: bool = False) -> CodeDigest:
         """Return the code of a function, as far as it is in `__main__` or the project of `folder`.
 
         `earlier`: use the rules of `source` instead.
         """
         if earlier:
-            return code_of(function, folder)
+            return digest_code(function, folder)
         search = cls(folder)
         search.add(function, "")
         return search.code
@@ -75,47 +75,47 @@ class ProjectSearch(Search):
     def add_code(self, text: str, namespace: dict[str, Any]) -> None:
         """Add a piece of code that runs in `namespace`, and what it names."""
         self.texts.append(text)
-        for name in sorted(_names(parse_source(text))):
+        for name in sorted(_find_names(parse_source(text))):
             if name in namespace:
-                self._named(name, namespace[name], text)
+                self._add_named(name, namespace[name], text)
                 if self._is_visible(kind := type(namespace[name])):
                     self.add(kind, kind.__name__)
 
-    def _method(self, value: Any, name: str) -> None:
-        super()._method(value, name)
+    def _add_method(self, value: Any, name: str) -> None:
+        super()._add_method(value, name)
         if is_a(value, types.MethodType):
             owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
             if self._is_visible(owner):
                 self.add(owner, owner.__name__)
 
-    def _class(self, class_: type) -> None:
-        super()._class(class_)
+    def _add_class(self, class_: type) -> None:
+        super()._add_class(class_)
         module = sys.modules.get(class_.__module__)
         if not self._is_visible(class_) or module is None:
             return
-        text = _source_of(module)
-        for node in _class_definitions(parse_source(text), class_.__qualname__):
+        text = _read_module_source(module)
+        for node in _find_class_definitions(parse_source(text), class_.__qualname__):
             for statement in node.body:
                 if not isinstance(statement, _SCOPES):
-                    self._statement(module, text, statement)
+                    self._add_statement(module, text, statement)
 
-    def _assignment(self, module: types.ModuleType | None, name: str) -> None:
+    def _add_assignment(self, module: types.ModuleType | None, name: str) -> None:
         """Add the assignments of a module to a name, and follow imports of the name."""
         if module is None or module.__name__ == MAIN or (module.__name__, name) in self._bound:
             return
         self._bound.add((module.__name__, name))
-        text = _source_of(module) if self._is_visible(module) else ""
-        for node in _statements(parse_source(text).body):
+        text = _read_module_source(module) if self._is_visible(module) else ""
+        for node in _list_statements(parse_source(text).body):
             if isinstance(node, ast.ImportFrom):
-                self._imported(module, node, name)
-            elif not isinstance(node, _SCOPES) and name in _stored_names(node):
-                self._statement(module, text, node)
+                self._follow_import(module, node, name)
+            elif not isinstance(node, _SCOPES) and name in _find_stored_names(node):
+                self._add_statement(module, text, node)
 
-    def _statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
+    def _add_statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
         """Add a statement of a module, and what it names."""
         segment = ast.get_source_segment(text, node) or ""
         self.texts.append(normalize_source(segment))
-        self._add_names(_names(node), module.__dict__, module, segment)
+        self._add_names(_find_names(node), module.__dict__, module, segment)
 
     def _add_names(
         self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
@@ -125,47 +125,50 @@ class ProjectSearch(Search):
         `text`: the code in which the names occur.
         """
         for name in sorted(names & space.keys()):
-            self._named(name, space[name], text)
-            self._assignment(module, name)
+            self._add_named(name, space[name], text)
+            self._add_assignment(module, name)
 
-    def _imported(self, module: types.ModuleType, node: ast.ImportFrom, name: str) -> None:
+    def _follow_import(self, module: types.ModuleType, node: ast.ImportFrom, name: str) -> None:
         """Follow a name to the module that it is imported from."""
-        origin = sys.modules.get(_origin(node, module))
+        origin = sys.modules.get(_find_origin(node, module))
         for alias in node.names if origin is not None else ():
             if alias.name == "*" or (alias.asname or alias.name) == name:
-                self._assignment(origin, name if alias.name == "*" else alias.name)
+                self._add_assignment(origin, name if alias.name == "*" else alias.name)
 
-    def _defaults(self, function: types.FunctionType, text: str) -> None:
+    def _add_defaults(self, function: types.FunctionType, text: str) -> None:
         """Add what the defaults of a function name."""
         module = sys.modules.get(str(function.__globals__.get("__name__")))
-        for used in _names_in_defaults(text):
+        for used in _find_default_names(text):
             self._add_names(used, function.__globals__, module, text)
 
-    def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
+    def _find_imported_files(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         """Yield the files of the project that a function imports when it runs."""
-        for node in _import_statements(text):
-            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                origin = _origin(node, module)
+        for node in _find_import_statements(text):
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            else:
+                origin = _find_origin(node, module)
                 modules = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
             for name in filter(None, modules):
-                yield from self._files(name)
+                yield from self._find_files(name)
 
-    def _files(self, name: str) -> Iterator[Path]:
+    def _find_files(self, name: str) -> Iterator[Path]:
         """Yield the file of the module `name`, loaded or not, if the project has it."""
         loaded = getattr(sys.modules.get(name), "__file__", None)
-        paths = [Path(loaded)] if isinstance(loaded, str) else []
-        # a module that is not loaded is looked for where Python would look
-        for base in (self._folder, *map(Path, sys.path)) if not paths else ():
-            stem = base.joinpath(*name.split("."))
-            paths += (stem.with_suffix(".py"), stem / "__init__.py")
-        yield from [p for p in paths if self._counts(p.resolve()) and p.is_file()][:1]
+        paths: list[Path] = []
+        if isinstance(loaded, str):
+            paths = [Path(loaded)]
+        else:  # where Python would look
+            for base in (self._folder, *map(Path, sys.path)):
+                stem = base.joinpath(*name.split("."))
+                paths += (stem.with_suffix(".py"), stem / "__init__.py")
+        yield from [p for p in paths if self._is_covered(p.resolve()) and p.is_file()][:1]
 
-    def _counts(self, path: Path) -> bool:
-        return super()._counts(path) and not path.is_relative_to(self._library)
+    def _is_covered(self, path: Path) -> bool:
+        return super()._is_covered(path) and not path.is_relative_to(self._library)
 
 
-def _origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
+def _find_origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
     """Return the full name of the module that a statement imports from, "" if it is unknown."""
     if not node.level:
         return node.module or ""
@@ -176,7 +179,7 @@ def _origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
         return ""
 
 
-def _source_of(module: types.ModuleType) -> str:
+def _read_module_source(module: types.ModuleType) -> str:
     """Return the source of a module, "" if it has none."""
     file = getattr(module, "__file__", None)
     try:
@@ -185,55 +188,55 @@ def _source_of(module: types.ModuleType) -> str:
         return ""
 
 
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+def _list_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a module, those below `if`, `try` and the like too."""
     for node in body:
         # blocks stand in the statement itself, in its `except` handlers and in its `case`s
-        blocks = [
-            getattr(owner, field, [])
-            for owner in (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))
-            for field in ("body", "orelse", "finalbody")
-        ]
+        owners = (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))
+        fields = ("body", "orelse", "finalbody")
+        blocks = [getattr(owner, field, []) for owner in owners for field in fields]
         if isinstance(node, _SCOPES) or not any(blocks):
             yield node
-        for block in blocks if not isinstance(node, _SCOPES) else ():
-            yield from _statements(block)
+            continue
+        for block in blocks:
+            yield from _list_statements(block)
 
 
 @lru_cache(64)
-def _names_in_defaults(text: str) -> tuple[frozenset[str], ...]:
+def _find_default_names(text: str) -> tuple[frozenset[str], ...]:
     """Return the names in the defaults of each list of arguments."""
     listed = (n for n in ast.walk(parse_source(text)) if isinstance(n, ast.arguments))
     values = ([*n.defaults, *filter(None, n.kw_defaults)] for n in listed)
-    return tuple(frozenset().union(*map(_names, each)) for each in values if each)
+    return tuple(frozenset().union(*map(_find_names, each)) for each in values if each)
 
 
 @lru_cache(64)
-def _import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+def _find_import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
     return tuple(
         n for n in ast.walk(parse_source(text)) if isinstance(n, ast.Import | ast.ImportFrom)
     )
 
 
-def _stored_names(node: ast.AST) -> set[str]:
+def _find_stored_names(node: ast.AST) -> set[str]:
     """Return the names that a statement assigns."""
     return {
         n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
 
 
-def _names(node: ast.AST) -> set[str]:
+def _find_names(node: ast.AST) -> set[str]:
     """Return the names that a piece of code reads."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def _class_definitions(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:
+def _find_class_definitions(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:
     """Yield the definitions of the class of this qualified name in a module."""
     body: Sequence[ast.stmt] = tree.body
     *outer, last = qualname.split(".")
     for name in outer:
-        body = next(
-            (n.body for n in _statements(body) if isinstance(n, ast.ClassDef) and n.name == name),
-            [],
-        )
-    yield from (n for n in _statements(body) if isinstance(n, ast.ClassDef) and n.name == last)
+        body = next((n.body for n in _list_classes(body) if n.name == name), [])
+    yield from (n for n in _list_classes(body) if n.name == last)
+
+
+def _list_classes(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef]:
+    return (n for n in _list_statements(body) if isinstance(n, ast.ClassDef))

@@ -24,7 +24,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .safe_types import is_a
@@ -32,8 +32,8 @@ from .safe_types import is_a
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
 # opcodes that read or write a global name; the third one stands in scopes inside a class body
-_READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-_WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+_READING = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_WRITING = {"STORE_GLOBAL", "DELETE_GLOBAL"}
 # kinds of functions and methods: not variables themselves, but the variables they use count
 _FUNCTIONS = (
     types.FunctionType,
@@ -49,8 +49,8 @@ _FUNCTIONS = (
     property,
 )
 # types of constants, and of the attributes of a class that count because they may change
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
-_MUTABLE = (list, dict, set, bytearray)
+_CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
+_MUTABLES = (list, dict, set, bytearray)
 _ABSENT = object()
 
 
@@ -61,7 +61,7 @@ def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[st
     `earlier`: use the rules of earlier records: an object counts only if `__main__` defines its
     class.
     """
-    return frozenset(_Search(earlier=earlier).of(function))
+    return frozenset(_Search(earlier=earlier).find_in(function))
 
 
 class _Search:
@@ -72,7 +72,7 @@ class _Search:
         self._seen: set[int] = set()
         self._seen_values: list[Any] = []  # so that no id is reused
 
-    def of(self, value: Any) -> Iterator[str]:
+    def find_in(self, value: Any) -> Iterator[str]:
         """Yield the variables that calling `value` uses."""
         if id(value) in self._seen:
             return
@@ -80,38 +80,40 @@ class _Search:
         self._seen_values.append(value)
         # no isinstance: it would read `__class__`, which an object of the user may compute
         if is_a(value, functools.partial):
-            yield from self.of(value.func)
-            yield from self._bound_values(
-                "a bound argument", (*value.args, *value.keywords.values())
-            )
+            yield from self.find_in(value.func)
+            bound = (*value.args, *value.keywords.values())
+            yield from self._find_in_bound("a bound argument", bound)
         elif is_a(value, types.MethodType):
-            yield from self._method(value)
+            yield from self._find_in_method(value)
         elif is_a(value, staticmethod | classmethod):
-            yield from self.of(value.__func__)
+            yield from self.find_in(value.__func__)
         elif is_a(value, property):
-            yield from (
-                name for f in (value.fget, value.fset) if f is not None for name in self.of(f)
-            )
+            yield from self._find_in_all((value.fget, value.fset))
         elif is_a(value, types.FunctionType):
-            yield from self._function(value)
+            yield from self._find_in_function(value)
         elif is_a(value, type):
-            yield from self._class(value)
+            yield from self._find_in_class(value)
         elif is_a(value, types.BuiltinFunctionType):
-            if self._is_of_notebook(value.__self__):
+            if self._is_in_notebook(value.__self__):
                 yield "self"
-        elif _in_main(type(value)) or (_is_callable_object(value) and self._is_of_notebook(value)):
+        elif _in_main(type(value)) or (_is_callable_object(value) and self._is_in_notebook(value)):
             yield "self"
         if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
-            yield from self.of(wrapped)
+            yield from self.find_in(wrapped)
 
-    def _method(self, method: types.MethodType) -> Iterator[str]:
-        yield from self.of(method.__func__)
+    def _find_in_all(self, functions: Iterable[Any]) -> Iterator[str]:
+        for function in functions:
+            if function is not None:
+                yield from self.find_in(function)
+
+    def _find_in_method(self, method: types.MethodType) -> Iterator[str]:
+        yield from self.find_in(method.__func__)
         if is_a(method.__self__, type):
-            yield from self.of(method.__self__)
-        elif _in_main(type(method.__self__)) or self._is_of_notebook(method.__self__):
+            yield from self.find_in(method.__self__)
+        elif _in_main(type(method.__self__)) or self._is_in_notebook(method.__self__):
             yield "self"
 
-    def _is_of_notebook(self, value: Any) -> bool:
+    def _is_in_notebook(self, value: Any) -> bool:
         """Return whether an object belongs to the notebook, wherever its class is defined."""
         if self._earlier or _is_code(value) or is_a(value, (type, types.NoneType)):
             return False
@@ -119,76 +121,71 @@ class _Search:
         if not isinstance(home, str) or home.partition(".")[0] == _OURS:
             return False
         # not of the notebook: an object that the module of its class holds and `__main__` does not
-        spaces = (vars(module) for name in (MAIN, home) if (module := sys.modules.get(name)))
-        is_held = [any(value is each for each in list(space.values())) for space in spaces]
-        return is_held[0] if any(is_held) else True
+        return _is_held(MAIN, value) or not _is_held(home, value)
 
-    def _function(self, function: types.FunctionType) -> Iterator[str]:
+    def _find_in_function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(list_closure(function))
         # a library's wrapper: only the functions in its closure can be from the notebook
         if function.__globals__.get("__name__") != MAIN:
-            yield from (
-                name for _, value in cells if is_a(value, _FUNCTIONS) for name in self.of(value)
-            )
+            yield from self._find_in_all(value for _, value in cells if is_a(value, _FUNCTIONS))
             return
         for name in find_global_names(function.__code__):
-            yield from self._global(name, function.__globals__)
+            yield from self._find_global(name, function.__globals__)
         for name, value in cells:
-            yield from self._value(name, value)
+            yield from self._find_in_value(name, value)
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        yield from self._bound_values("a default", defaults)
+        yield from self._find_in_bound("a default", defaults)
 
-    def _class(self, class_: type) -> Iterator[str]:
+    def _find_in_class(self, class_: type) -> Iterator[str]:
         """Yield what the methods of a class of the notebook use, and its mutable attributes."""
         if not _in_main(class_):
             return
         for name, member in type.__dict__["__dict__"].__get__(class_).items():
             if is_a(member, _FUNCTIONS):
-                yield from self.of(member)
-            elif not name.startswith("_") and is_a(member, _MUTABLE):
+                yield from self.find_in(member)
+            elif not name.startswith("_") and is_a(member, _MUTABLES):
                 yield f"{class_.__name__}.{name}"
 
-    def _global(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
+    def _find_global(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
         """Yield the variables behind a global name; an undefined name counts as one."""
         if name.startswith("__") and name.endswith("__"):
             return
         value = space.get(name, _ABSENT)
         if value is not _ABSENT:
-            yield from self._value(name, value)
+            yield from self._find_in_value(name, value)
         elif not hasattr(builtins, name):
             yield name
 
-    def _value(self, name: str, value: Any) -> Iterator[str]:
+    def _find_in_value(self, name: str, value: Any) -> Iterator[str]:
         """Yield `name` if `value` is data; for a function or class, the variables that it uses."""
         if is_a(value, types.BuiltinFunctionType):
             if not is_a(value.__self__, types.ModuleType | type | types.NoneType):
                 yield name  # a bound method of data, such as `push = found.append`
         elif is_a(value, (*_FUNCTIONS, type)) or _is_named_callable(value):
-            yield from self.of(value)
+            yield from self.find_in(value)
         elif not _is_code(value):
             yield name
 
-    def _bound_values(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
+    def _find_in_bound(self, name: str, values: tuple[Any, ...]) -> Iterator[str]:
         """Yield the variables in values bound to a function; constants are part of its text."""
         for value in values:
             if not _is_constant(value):
-                yield from self._value(name, value)
+                yield from self._find_in_value(name, value)
 
 
 @functools.lru_cache(512)  # each replay needs them for each tool; equal code has equal names
 def find_global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the global names in a code object and in those inside it."""
-    return tuple(_names(code))
+    return tuple(_list_names(code))
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def _list_names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a code object, and in those inside it."""
     # names that the code stores itself, as a class body does
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):
-        if (
-            instruction.opname in _READ and instruction.argval not in own
-        ) or instruction.opname in _WRITTEN:
+        is_read = instruction.opname in _READING and instruction.argval not in own
+        if is_read or instruction.opname in _WRITING:
             yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -202,6 +199,12 @@ def list_closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # not assigned yet
             continue
+
+
+def _is_held(module_name: str, value: Any) -> bool:
+    """Return whether a variable of a loaded module is this object."""
+    space = getattr(sys.modules.get(module_name), "__dict__", {})
+    return any(value is each for each in list(space.values()))
 
 
 def _in_main(class_: type) -> bool:
@@ -236,4 +239,4 @@ def _is_constant(value: Any) -> bool:
     """Return whether a value cannot change, so that the function's text stands for it."""
     if is_a(value, tuple | frozenset):
         return all(_is_constant(item) for item in value)
-    return is_a(value, _PLAIN) or _is_code(value)
+    return is_a(value, _CONSTANTS) or _is_code(value)

@@ -34,19 +34,19 @@ from .source_text import find_attributes, normalize_source, parse_source, read_s
 
 _SITES = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
-_CONSTANT = (bool, int, float, complex, str, bytes, type(None))
-_LONGEST = 200  # characters of a constant that the digest covers
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
+_LONGEST_CONSTANT = 200  # characters of a constant that the digest covers
 
 
-class Code(msgspec.Struct, frozen=True):
+class CodeDigest(msgspec.Struct, frozen=True):
     """The digest of a tool's code ("": none is visible), and the names of code outside it."""
 
     digest: str = ""
     unseen: tuple[str, ...] = ()
 
 
-def code_of(function: Any, folder: str | Path) -> Code:
-    """Return the Code of a function by the rules of this file; `folder` is the notebook's."""
+def digest_code(function: Any, folder: str | Path) -> CodeDigest:
+    """Return the digest of a function by the rules of this file; `folder` is the notebook's."""
     search = Search(Path(folder).resolve())
     search.add(function, "")
     return search.code
@@ -68,11 +68,10 @@ class Search:
         self._visited: list[Any] = []
 
     @property
-    def code(self) -> Code:
+    def code(self) -> CodeDigest:
         """The digest of the texts, and what is unseen."""
-        return Code(
-            digest_value(sorted(set(self.texts))) if self.texts else "", tuple(sorted(self.unseen))
-        )
+        digest = digest_value(sorted(set(self.texts))) if self.texts else ""
+        return CodeDigest(digest, tuple(sorted(self.unseen)))
 
     def add(self, value: Any, name: str) -> None:
         """Add the text of `value`, known as `name`, and of the code that this text names."""
@@ -86,74 +85,78 @@ class Search:
         if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             self.add(wrapped, name)
         elif callable(value) and self._is_visible(type(value)):
-            self._class(type(value))
+            self._add_class(type(value))
 
     @property
     def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
         """The kinds of values and the methods that add them; the first kind that fits is used."""
         return (
-            (functools.partial, self._partial),
-            (types.MethodType | staticmethod | classmethod, self._method),
-            (property, self._property),
-            (types.FunctionType, self._function),
-            (type, lambda value, name: self._class(value)),
-            (types.ModuleType, self._module),
+            (functools.partial, self._add_partial),
+            (types.MethodType | staticmethod | classmethod, self._add_method),
+            (property, self._add_property),
+            (types.FunctionType, self._add_function),
+            (type, lambda value, name: self._add_class(value)),
+            (types.ModuleType, self._add_module),
             (types.BuiltinFunctionType, self._note_unseen),
         )
 
-    def _partial(self, value: Any, name: str) -> None:
+    def _add_partial(self, value: Any, name: str) -> None:
         self.add(value.func, name)
         for bound in (*value.args, *value.keywords.values()):
-            self._constant(bound)
+            self._add_constant(bound)
 
-    def _method(self, value: Any, name: str) -> None:
+    def _add_method(self, value: Any, name: str) -> None:
         self.add(value.__func__, name)
 
-    def _property(self, value: Any, name: str) -> None:
+    def _add_property(self, value: Any, name: str) -> None:
         for accessor in filter(None, (value.fget, value.fset)):
             self.add(accessor, name)
 
-    def _function(self, function: types.FunctionType, name: str) -> None:
+    def _add_function(self, function: types.FunctionType, name: str) -> None:
         wrapped = function.__dict__.get("__wrapped__")
         if not self._is_visible(function):
-            # the digest does not cover a library's wrapper, but perhaps the function inside
-            (self._note_unseen if wrapped is None else self.add)(
-                function if wrapped is None else wrapped, name
-            )
+            if wrapped is None:
+                self._note_unseen(function, name)
+            else:  # a library's wrapper, perhaps around a function that the digest covers
+                self.add(wrapped, name)
             return
         text = read_source(function)
         if not text:
             self.unseen.add(name or function.__qualname__)
             return
         self.texts.append(text)
-        module = sys.modules.get(_module_of(function))
-        for used in sorted(set(find_global_names(function.__code__))):
-            if used in function.__globals__:
-                self._named(used, function.__globals__[used], text)
-                self._assignment(module, used)
-        for used, value in list_closure(function):
-            self._constant(value)
-            self._named(used, value, text)
-        for path in self._imports(text, module):
-            self._file(path)
-        self._defaults(function, text)
+        self._add_used(function, text)
+        self._add_defaults(function, text)
         if wrapped is not None:
             self.add(wrapped, name)
 
-    def _named(self, name: str, value: Any, text: str) -> None:
-        """Add the value of `name` in `text`; of a module only the attributes that the text uses."""
-        if is_a(value, types.ModuleType) and self._is_visible(value):
-            for attribute in sorted(find_attributes(text, name)):
-                self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
-                self._assignment(value, attribute)
-        elif is_a(value, types.ModuleType):
-            self.unseen |= {
-                f"{value.__name__}.{attribute}" for attribute in find_attributes(text, name)
-            } or {value.__name__}
-        else:
-            self.add(value, name)
+    def _add_used(self, function: types.FunctionType, text: str) -> None:
+        """Add the globals, closure variables and imports of a function with the source `text`."""
+        module = sys.modules.get(_find_module(function))
+        for used in sorted(set(find_global_names(function.__code__))):
+            if used in function.__globals__:
+                self._add_named(used, function.__globals__[used], text)
+                self._add_assignment(module, used)
+        for used, value in list_closure(function):
+            self._add_constant(value)
+            self._add_named(used, value, text)
+        for path in self._find_imported_files(text, module):
+            self._add_file(path)
 
-    def _class(self, class_: type) -> None:
+    def _add_named(self, name: str, value: Any, text: str) -> None:
+        """Add the value of `name` in `text`; of a module only the attributes that the text uses."""
+        if not is_a(value, types.ModuleType):
+            self.add(value, name)
+            return
+        attributes = sorted(find_attributes(text, name))
+        if not self._is_visible(value):
+            self.unseen |= {f"{value.__name__}.{each}" for each in attributes} or {value.__name__}
+            return
+        for attribute in attributes:
+            self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
+            self._add_assignment(value, attribute)
+
+    def _add_class(self, class_: type) -> None:
         if not self._is_visible(class_):
             self._note_unseen(class_, class_.__name__)
             return
@@ -164,22 +167,22 @@ class Search:
             if is_a(member, types.FunctionType | staticmethod | classmethod | property | type):
                 self.add(member, f"{class_.__name__}.{name}")
             elif not name.startswith("__"):
-                self._constant(member)
+                self._add_constant(member)
 
-    def _module(self, module: types.ModuleType, name: str) -> None:
+    def _add_module(self, module: types.ModuleType, name: str) -> None:
         if self._is_visible(module) and module.__file__:
-            self._file(Path(module.__file__))
+            self._add_file(Path(module.__file__))
         else:
             self.unseen.add(name)
 
-    def _file(self, path: Path) -> None:
+    def _add_file(self, path: Path) -> None:
         """Add the text of a whole file."""
         try:
             self.texts.append(normalize_source(path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             self.unseen.add(path.name)
 
-    def _assignment(self, module: types.ModuleType | None, name: str) -> None:
+    def _add_assignment(self, module: types.ModuleType | None, name: str) -> None:
         """Add the source of a module's assignment to `name`, but not its value, which may change.
 
         Assignments of the notebook are not added: they are notebook variables.
@@ -192,20 +195,25 @@ class Search:
         except (OSError, UnicodeDecodeError):
             return
         for node in parse_source(text).body:
-            single = [node.target] if isinstance(node, ast.AnnAssign) else []
-            targets = node.targets if isinstance(node, ast.Assign) else single
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign):
+                targets = node.targets
+            elif isinstance(node, ast.AnnAssign):
+                targets = [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 self.texts.append(normalize_source(ast.get_source_segment(text, node) or ""))
 
-    def _defaults(self, function: types.FunctionType, text: str) -> None:
+    def _add_defaults(self, function: types.FunctionType, text: str) -> None:
         """Add what the defaults of a function name: nothing by the rules of this file."""
 
-    def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
+    def _find_imported_files(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""
         for node in ast.walk(parse_source(text)):
-            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                modules.append(node.module)
+            modules: list[str] = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules = [node.module]
             for imported in modules:
                 base = self._folder.joinpath(*imported.split("."))
                 files = (base.with_suffix(".py"), base / "__init__.py")
@@ -213,32 +221,30 @@ class Search:
 
     def _is_visible(self, value: Any) -> bool:
         """Return whether `value` is defined in the notebook or its folder."""
-        module = _module_of(value)
+        module = _find_module(value)
         if module == MAIN:
             return True
         if not isinstance(module, str) or module.partition(".")[0] == _OURS:
             return False
         file = getattr(sys.modules.get(module), "__file__", None)
-        if not isinstance(file, str):
-            return False
-        return self._counts(Path(file).resolve())
+        return isinstance(file, str) and self._is_covered(Path(file).resolve())
 
-    def _counts(self, path: Path) -> bool:
+    def _is_covered(self, path: Path) -> bool:
         """Return whether digests cover the code of a file."""
         return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
 
     def _note_unseen(self, value: Any, name: str) -> None:
         """Note the name of code that the digest does not cover."""
-        module, qualified = _module_of(value), getattr(value, "__qualname__", None) or name
+        module, qualified = _find_module(value), getattr(value, "__qualname__", None) or name
         if module != "builtins" and qualified:
             self.unseen.add(f"{module}.{qualified}" if isinstance(module, str) else str(qualified))
 
-    def _constant(self, value: Any) -> None:
-        if is_a(value, _CONSTANT):
-            self.texts.append(repr(value)[:_LONGEST])
+    def _add_constant(self, value: Any) -> None:
+        if is_a(value, _CONSTANTS):
+            self.texts.append(repr(value)[:_LONGEST_CONSTANT])
 
 
-def _module_of(value: Any) -> Any:
+def _find_module(value: Any) -> Any:
     """Return the name of the module that defines a value.
 
     A function's own `__module__` does not count: a wrapper copies that of its target.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.tools.project_source import ProjectSearch, find_project
-from agent_nb.tools.source import code_of
+from agent_nb.tools.source import digest_code
 
 FILES = {
     "pyproject.toml": "",
@@ -192,10 +192,10 @@ def test_the_library_of_an_interpreter_in_a_project_does_not_count():
 
 
 def test_the_earlier_rules_find_what_they_found(load, tmp_path):
-    before = code_of(load().price, tmp_path).digest
+    before = digest_code(load().price, tmp_path).digest
     assert before
-    assert code_of(load(SETTINGS, "BASE = 3", "BASE = 4").price, tmp_path).digest == before
-    assert code_of(load().price, tmp_path / "notebooks").digest == ""
+    assert digest_code(load(SETTINGS, "BASE = 3", "BASE = 4").price, tmp_path).digest == before
+    assert digest_code(load().price, tmp_path / "notebooks").digest == ""
 
 
 def test_circular_imports_end(load, tmp_path):

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from agent_nb.tools.source import code_of
+from agent_nb.tools.source import digest_code
 from agent_nb.tools.source_text import normalize_source, read_source
 
 MODULE = """
@@ -91,7 +91,7 @@ def load(tmp_path, monkeypatch):
 
 
 def digest(load, tmp_path, name, *changes):
-    return code_of(getattr(load(*changes), name), tmp_path).digest
+    return digest_code(getattr(load(*changes), name), tmp_path).digest
 
 
 CHANGES = {
@@ -131,7 +131,7 @@ def test_it_does_not_count(what, load, tmp_path):
 
 def test_a_closure_counts_with_its_constants(load, tmp_path):
     module = load()
-    one, same, other = (code_of(module.adder(n), tmp_path).digest for n in (1, 1, 2))
+    one, same, other = (digest_code(module.adder(n), tmp_path).digest for n in (1, 1, 2))
     assert one == same != other
 
 
@@ -144,17 +144,17 @@ def test_a_module_that_is_imported_when_it_runs_counts(load, tmp_path):
 
 def test_what_has_become_of_a_value_does_not_count(load, tmp_path):
     module = load()
-    before = code_of(module.price, tmp_path).digest
+    before = digest_code(module.price, tmp_path).digest
     module.PRICES["b"] = 2
-    assert code_of(module.price, tmp_path).digest == before
+    assert digest_code(module.price, tmp_path).digest == before
 
 
 def test_it_stops_at_the_standard_library_and_says_so(load, tmp_path):
-    assert code_of(load().dumped, tmp_path).unseen == ("json.dumps",)
+    assert digest_code(load().dumped, tmp_path).unseen == ("json.dumps",)
 
 
 def test_nothing_outside_the_folder_is_looked_into(load, tmp_path):
-    found = code_of(load().double, tmp_path / "elsewhere")
+    found = digest_code(load().double, tmp_path / "elsewhere")
     assert (found.digest, found.unseen) == ("", ("tools_of_the_folder.double",))
 
 
@@ -163,7 +163,7 @@ def test_packages_installed_in_the_folder_are_not_looked_into(tmp_path, load):
     inside = tmp_path / "site-packages"
     inside.mkdir()
     module.__file__ = str(inside / "tools_of_the_folder.py")
-    assert code_of(module.double, tmp_path).digest == ""
+    assert digest_code(module.double, tmp_path).digest == ""
 
 
 @pytest.mark.parametrize("name", ["double", "around", "bound"])
