@@ -125,20 +125,19 @@ class Shown(dict[str, Any]):
         if not isinstance(value, Mapping):
             return None
         own, picture = cls(value), clean_attachment(value)
-        live: dict[str, Any] = (
-            {cls.LIVE: dict(live_fields)} if (live_fields := as_dict(value.get(cls.LIVE))) else {}
-        )
-        if isinstance(note := value.get(cls.NOTE), str) and note:
-            live[cls.NOTE] = replace_surrogates(note[:_LONGEST_NOTE])
+        live_fields, note = as_dict(value.get(cls.LIVE)), value.get(cls.NOTE)
+        extras: dict[str, Any] = {cls.LIVE: dict(live_fields)} if live_fields else {}
+        if isinstance(note, str) and note:
+            extras[cls.NOTE] = replace_surrogates(note[:_LONGEST_NOTE])
         bundle = cls.clean_display(own.display)
         if picture is not None:
             chart = {cls.DISPLAY: bundle} if cls.find_chart(bundle)[0] else {}
-            return cls({**picture, **chart, **live})
+            return cls({**picture, **chart, **extras})
         if not bundle and own.model_id:
             bundle = {"text/plain": str(own.display.get("text/plain", "a widget"))[:LARGEST]}
         if not bundle:
             return None
-        return cls({"media_type": next(iter(bundle)), "data": "", cls.DISPLAY: bundle, **live})
+        return cls({"media_type": next(iter(bundle)), "data": "", cls.DISPLAY: bundle, **extras})
 
     @staticmethod
     def clean_picture(value: Any) -> dict[str, str] | None:
@@ -190,7 +189,7 @@ class Shown(dict[str, Any]):
         own = _without_instructions(kind, chart)
         if kind != PLOTLY and _may_show_pictures(own):
             return True
-        return next(_find_addresses(kind, own, _DEEPEST), False)
+        return _loads_any(kind, own, _DEEPEST)
 
 
 def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
@@ -209,37 +208,37 @@ def _chart_kind(kind: str) -> str:
     return kind if kind in CHARTS else ""
 
 
-def _find_addresses(kind: str, value: Any, depth: int) -> Iterator[bool]:
-    """Yield True for each address from which a chart would load something.
+def _loads_any(kind: str, value: Any, depth: int) -> bool:
+    """Return whether a part of a chart, a dict or list, loads anything from an address.
 
-    Raises RecursionError if the chart has more than `depth` levels.
+    Raises RecursionError if it has more than `depth` levels.
     """
     if not depth:
         raise RecursionError
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, member in items:
-        if kind == PLOTLY:
-            if isinstance(key, str) and _names_loading(key) and _loads(member):
-                yield True
-            # the arguments of a button: a path, and the value that it gets
-            pairs = (
-                pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
-            )
-            if any(_names_loading(path) and _loads(new) for path, new in pairs):
-                yield True
-        elif key == "values" and isinstance(member, list):
-            continue  # data, in which an address is only a text
-        elif key == "datasets" and isinstance(member, dict):
-            other = {name: rows for name, rows in member.items() if not isinstance(rows, list)}
-            yield from _find_addresses(kind, other, depth - 1)
-            continue
-        elif key == "url" or (key == "cursor" and not _is_cursor(member)):
-            yield True
-        if isinstance(member, dict | list):
-            yield from _find_addresses(kind, member, depth - 1)
+    return any(_member_loads(kind, key, member, depth - 1) for key, member in items)
 
 
-def _names_loading(key: Any) -> bool:
+def _member_loads(kind: str, key: Any, member: Any, depth: int) -> bool:
+    """Return whether the member `key` of a dict or list, or anything in it, loads an address."""
+    if kind == PLOTLY:
+        if _is_loading_key(key) and _is_address(member):
+            return True
+        # the arguments of a button: a path, and the value that it gets
+        pairs = pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
+        if any(_is_loading_key(path) and _is_address(new) for path, new in pairs):
+            return True
+    elif key == "values" and isinstance(member, list):
+        return False  # data, in which an address is only a text
+    elif key == "datasets" and isinstance(member, dict):
+        others = {name: rows for name, rows in member.items() if not isinstance(rows, list)}
+        return _loads_any(kind, others, depth)
+    elif key == "url" or (key == "cursor" and not _is_cursor(member)):
+        return True
+    return isinstance(member, dict | list) and _loads_any(kind, member, depth)
+
+
+def _is_loading_key(key: Any) -> bool:
     """Return whether a key of Plotly, or a path to one, is among `_LOADING`."""
     parts = _KEY_PARTS.findall(key) if isinstance(key, str) else []
     return bool(parts) and parts[-1] in _LOADING
@@ -258,7 +257,7 @@ def _may_show_pictures(chart: dict[str, Any]) -> bool:
     return '"tooltip"' in text and (pivots or _TOOLTIP_PICTURE.search(text) is not None)
 
 
-def _loads(value: Any) -> bool:
+def _is_address(value: Any) -> bool:
     """Return whether a text, or one of a list, is an address and not inline data."""
     values = value if isinstance(value, list) else [value]
     texts = [_DROPPED.sub("", text) for text in values if isinstance(text, str)]

@@ -25,7 +25,7 @@ from ..errors import WireError
 PIECE = 64 * 1024  # bytes
 _KNOWN = ("gzip", "x-gzip", "deflate")
 _MAGIC = b"\x1f\x8b"  # the first bytes of a gzipped file
-_EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, by the first bytes
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32  # the first bytes decide
 
 
 class Decompressor:
@@ -35,11 +35,8 @@ class Decompressor:
     """
 
     def __init__(self, encoding: str = "") -> None:
-        names = [
-            name
-            for part in encoding.lower().split(",")
-            if (name := part.strip()) not in ("", "identity")
-        ]
+        parts = [part.strip() for part in encoding.lower().split(",")]
+        names = [part for part in parts if part not in ("", "identity")]
         if len(names) > 1 or (names and names[0] not in _KNOWN):
             raise WireError(
                 f"The answer is compressed as {encoding[:60]!r}; only gzip or deflate is read, and only once."
@@ -55,7 +52,7 @@ class Decompressor:
         while data:
             if self._zlib is None:
                 data = data.lstrip(b"\0")  # members may be padded
-                self._zlib = zlib.decompressobj(_EITHER) if data else None
+                self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB) if data else None
                 continue
             try:
                 piece = self._zlib.decompress(data, PIECE)
@@ -107,8 +104,9 @@ def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
             yield from file.feed(bytes(chunk))
         else:
             yield chunk
-    if held := file.close():
-        yield held
+    rest = file.close()
+    if rest:
+        yield rest
 
 
 def decompress_body(

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 4_000  # characters of an open line that are held back, or kept once it is redrawn
-MESSAGE = 200  # characters of the text beside a bar
+import msgspec
+
+LONGEST_LINE = 4_000  # characters of an open line that are held back, or kept once it is redrawn
+LONGEST_MESSAGE = 200  # characters of the text beside a bar
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -36,25 +38,17 @@ class Console:
     def __init__(self) -> None:
         self._bars: list[str] = []  # bars above the open line, the topmost first
         self._last = ""  # the last redrawn line that showed progress
-        self._begin_line()
-
-    def _begin_line(self) -> None:
-        self._line = ""  # text since the line began or since the last carriage return
-        self._before = ""  # the text that a bare carriage return still shows
-        self._redrawn = False  # whether a carriage return has come
-        self._returned = ""  # what the caller had received before the first carriage return
-        self._received = 0  # characters of `_line` that the caller has received
-        self._length_before = 0  # characters of `_line` at the last call of `open`
+        self._line = _Line()
 
     def feed(self, text: str) -> str:
         """Return the finished lines."""
-        if "\r" in text or self._redrawn or self._bars:
+        if "\r" in text or self._line.is_redrawn or self._bars:
             return "".join(map(self._feed_piece, _PIECES.split(text)))
         end = text.rfind("\n") + 1
         lines = text[:end]
-        if end and self._line:
-            lines = self._line[self._received :] + lines
-            self._begin_line()
+        if end and self._line.text:
+            lines = self._line.text[self._line.received :] + lines
+            self._line = _Line()
         return lines + self._write(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
@@ -62,12 +56,13 @@ class Console:
 
         `whole` false: only what was there at the previous call, as the rest may still be redrawn.
         """
-        end = len(self._line) if whole else self._length_before
-        self._length_before = len(self._line)
-        if self._redrawn or end <= self._received:
+        line = self._line
+        start, end = line.received, len(line.text) if whole else line.length_before
+        line.length_before = len(line.text)
+        if line.is_redrawn or end <= start:
             return ""
-        new, self._received = self._line[self._received : end], end
-        return new
+        line.received = end
+        return line.text[start:end]
 
     @property
     def rest(self) -> str:
@@ -81,83 +76,85 @@ class Console:
     @property
     def status(self) -> str:
         """The topmost bar above that is not full, or the redrawn line, or the last bar, or ""."""
-        unfinished = next(
-            (bar for bar in self._bars if Console.read_progress(bar)[0] not in (None, 1.0)), ""
-        )
-        return unfinished or (self._shown.strip() if self._redrawn else "") or self._last
-
-    @property
-    def _shown(self) -> str:
-        """What the open line shows: after a bare carriage return, still the text before it."""
-        return self._line or self._before
+        for bar in self._bars:
+            if Console.read_progress(bar)[0] not in (None, 1.0):
+                return bar
+        redrawn = self._line.shown.strip() if self._line.is_redrawn else ""
+        return redrawn or self._last
 
     def _feed_piece(self, piece: str) -> str:
         """Process a line end, a carriage return, or text between them; return what is finished."""
         if piece == "\n":
             return self._end()
         if piece == "\r":
-            return self._return()
+            self._return()
+            return ""
         return self._write(piece)
 
     def _write(self, text: str) -> str:
         """Write on the open line; return text that is too long to hold back."""
-        self._line += text
-        if not self._redrawn:
-            return self.open() if len(self._line) - self._received > LONGEST else ""
-        self._line = self._line[-LONGEST:]
-        if behind := _BEHIND.search(self._line):
-            self._last, text = self._line[: behind.end()].strip(), self._line[behind.end() :]
-            self._begin_line()
-            return self._write(text)
-        if up := _UP.search(self._line):
-            text = self._line[up.end() :]
+        line = self._line
+        line.text += text
+        if not line.is_redrawn:
+            return self.open() if len(line.text) - line.received > LONGEST_LINE else ""
+        line.text = line.text[-LONGEST_LINE:]
+        if behind := _BEHIND.search(line.text):
+            self._last = line.text[: behind.end()].strip()
+            self._line = _Line()
+            return self._write(line.text[behind.end() :])
+        if up := _UP.search(line.text):
+            text = line.text[up.end() :]
             self._move_up(up[0].count("A"))
             return self._write(text)
         return ""
 
-    def _return(self) -> str:
+    def _return(self) -> None:
         """Go to the start of the line: the next text redraws it."""
-        if self._redrawn and self._line.strip():
+        line = self._line
+        if line.is_redrawn and line.text.strip():
             # redrawn without moving up: the bars above are finished
             self._bars.clear()
-        if not self._redrawn:
-            self._returned = self._line[: self._received]
-        self._redrawn, self._before, self._line = True, self._shown, ""
-        return ""
+        if not line.is_redrawn:
+            line.first_received = line.text[: line.received]
+        line.is_redrawn, line.before, line.text = True, line.shown, ""
 
     def _move_up(self, lines: int) -> None:
         """Move up `lines` lines, to an earlier bar, which becomes the open line."""
         for _ in range(lines):
-            self._line = self._bars.pop() if self._bars else ""
-        self._before = ""
+            self._line.text = self._bars.pop() if self._bars else ""
+        self._line.before = ""
 
     def _end(self) -> str:
         """End the open line; return the text it leaves, and remember a bar."""
-        text, line = self._final_text(), self._shown.strip()
-        if self._is_over_bars:
-            self._bars.append(line)
+        text, shown = self._final_text(), self._line.shown.strip()
+        if self._is_in_bars:
+            self._bars.append(shown)
         else:
             self._bars.clear()
-        if self._redrawn and Console.read_progress(line)[0] is not None:
-            self._last = line
-        self._begin_line()
+        if self._line.is_redrawn and Console.read_progress(shown)[0] is not None:
+            self._last = shown
+        self._line = _Line()
         return text
 
     @property
-    def _is_over_bars(self) -> bool:
-        """Whether the line is a bar, or empty below one."""
-        return (self._redrawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
+    def _is_in_bars(self) -> bool:
+        """Whether the open line is a bar, or empty below one."""
+        shown = self._line.shown
+        if not shown:
+            return bool(self._bars)
+        return self._line.is_redrawn and is_bar(shown)
 
     def _final_text(self) -> str:
         """Return the text that the open line leaves and that the caller has not received."""
-        line = self._shown
-        if self._is_over_bars:
-            return "\n" if self._returned else ""
-        if not self._redrawn:
-            return f"{line[self._received :]}\n"
-        if self._returned:
-            return "\n" if line == self._returned else f"\n{line.rstrip()}\n"
-        return f"{line.rstrip()}\n" if line.strip() or not line else ""
+        line, shown = self._line, self._line.shown
+        if self._is_in_bars:
+            return "\n" if line.first_received else ""
+        if not line.is_redrawn:
+            return f"{shown[line.received :]}\n"
+        if line.first_received:  # a new text cannot replace it, and follows on a line of its own
+            return "\n" if shown == line.first_received else f"\n{shown.rstrip()}\n"
+        is_erased = bool(shown) and not shown.strip()
+        return "" if is_erased else f"{shown.rstrip()}\n"
 
     @staticmethod
     def render_screen(text: str) -> str:
@@ -170,17 +167,30 @@ class Console:
         """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
         line = strip_ansi(line)
         meter = _METER.search(line)
-        rates = (
-            [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
-            if meter
-            else []
-        )
+        figures = (meter[1] or "").split(", ") if meter else []
+        rates = ", ".join(figure.strip() for figure in figures if not figure.startswith("?"))
         line = _METER.sub("", line)
         percent = _PERCENT.search(line)
         parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
         texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
-        message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
-        return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
+        message = " · ".join(text for text in (*texts, rates) if text)[:LONGEST_MESSAGE]
+        return (min(1.0, float(percent[1]) / 100) if percent else None), message
+
+
+class _Line(msgspec.Struct):
+    """The open line."""
+
+    text: str = ""  # since the line began or since the last carriage return
+    before: str = ""  # the text that a bare carriage return still shows
+    is_redrawn: bool = False  # whether a carriage return has come
+    received: int = 0  # characters of `text` that the caller has received
+    first_received: str = ""  # what the caller had received before the first carriage return
+    length_before: int = 0  # characters of `text` at the last call of `Console.open`
+
+    @property
+    def shown(self) -> str:
+        """What the line shows: after a bare carriage return, still the text before it."""
+        return self.text or self.before
 
 
 def is_bar(line: str) -> bool:

@@ -18,7 +18,7 @@ _EXIF = b"Exif\0\0"
 _ICC = b"ICC_PROFILE\0"
 # fill bytes, then a marker; 0xFF00 is data and 0xFFD0 to 0xFFD7 stand within a scan
 _MARKER = re.compile(rb"\xff++([^\x00\xd0-\xd7])", re.DOTALL)
-_AFTER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)  # the end of a scan's data
+_SCAN_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)  # the end of a scan's data
 
 
 def without_text(data: bytes) -> bytes:
@@ -39,8 +39,8 @@ def _select_segments(data: bytes) -> Iterator[bytes]:
             return
         content = data[begin + 2 : end]
         if kind == SCAN:
-            after = _AFTER.search(data, end)
-            end = after.start() if after else len(data)
+            next_marker = _SCAN_END.search(data, end)
+            end = next_marker.start() if next_marker else len(data)
         if _is_needed(kind, content):
             yield data[marker.start() : end]
         elif orientation := _read_orientation(kind, content):

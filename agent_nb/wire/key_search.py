@@ -7,7 +7,7 @@ Rules
   and extends over the characters that such a key may have.
 - Of two keys that begin at one position, the longer one is taken.
 - While more text may come (`final` is False), a key at the end of the text is undecided, unless it
-  is longer than `LONGEST`: a stream does not wait for the end of such a key.
+  is longer than `LONGEST_KEY`: a stream does not wait for the end of such a key.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import msgspec
 
 from .key_forms import PATTERNS, SHORTEST, Pattern, list_written_forms
 
-LONGEST = 4096  # characters of a key that a stream holds back
+LONGEST_KEY = 4096  # characters of a key that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
-CONTEXT = 6  # characters before a position that decide whether a key may begin: a JSON escape
+CONTEXT_LENGTH = (
+    6  # characters before a position that decide whether a key may begin: a JSON escape
+)
 # an escape that the end of the text may have cut
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
@@ -67,20 +69,17 @@ class KeySearch:
         prefixes = [v[:8] for v in values]
         # where a key may begin: ordinary text costs this one search, for the beginning of a key or,
         # at the end of the text, for part of one
-        self.alert = re.compile(
-            "|".join(
-                [
-                    _CUT_ESCAPE,
-                    *_list_start_patterns(starts, _boundary_before),
-                    *_list_start_patterns(prefixes),
-                ]
-            )
-        ).search
+        patterns = [
+            _CUT_ESCAPE,
+            *_list_start_patterns(starts, _boundary_before),
+            *_list_start_patterns(prefixes),
+        ]
+        self.find_start = re.compile("|".join(patterns)).search
 
-    def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch]:
-        """Return the position of the next key from `start` on (-1: none follows), and its match."""
+    def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch] | None:
+        """Return the position and the match of the next key from `start` on, or None."""
         pos = start
-        while candidate := self.alert(text, pos):
+        while candidate := self.find_start(text, pos):
             at = candidate.start()
             form = self._find_form(text, at, final=final) if _may_begin(text, at) else None
             key = _choose_longer(form, self._find_value(text, at, final=final))
@@ -90,7 +89,7 @@ class KeySearch:
             if key is not None:
                 return at, key
             pos = at + 1
-        return -1, _UNDECIDED
+        return None
 
     def _find_value(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
         """Return the secret value that begins at `at`; undecided if the text ends within it."""
@@ -108,9 +107,9 @@ class KeySearch:
         for start, pattern, chars in self._forms.get(text[at], ()):
             if text.startswith(start, at):
                 end = chars(text, at + len(start)).end()
-                if end == len(text) and not final and end - at <= LONGEST:
+                if end == len(text) and not final and end - at <= LONGEST_KEY:
                     return KeyMatch(-1, chars=chars)
-                if end - at > LONGEST or _fits(pattern, text[at + len(start) : end]):
+                if end - at > LONGEST_KEY or _fits(pattern, text[at + len(start) : end]):
                     return KeyMatch(end, self._label(text[at:end], pattern, start), chars)
             elif not final and start.startswith(text[at:]):
                 undecided = _UNDECIDED
@@ -118,16 +117,19 @@ class KeySearch:
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
         """Return what replaces a key: the name of its secret if known, else that of its form."""
-        secret = key.removeprefix(start) if pattern.keeps_start else key
-        name = next((n for v, n in self._values if v == secret), pattern.name)
-        return f"{start if pattern.keeps_start else ''}[redacted {name}]"
+        kept_start = start if pattern.keeps_start else ""
+        secret = key.removeprefix(kept_start)
+        name = next((name for value, name in self._values if value == secret), pattern.name)
+        return f"{kept_start}[redacted {name}]"
 
 
 def _choose_longer(first: KeyMatch | None, second: KeyMatch | None) -> KeyMatch | None:
     """Return the undecided candidate, else the longer one."""
     if first is None or second is None:
         return first or second
-    return first if first.end < 0 or (second.end >= 0 and first.end >= second.end) else second
+    if first.end < 0:
+        return first
+    return second if second.end < 0 or second.end > first.end else first
 
 
 def _may_begin(text: str, at: int) -> bool:
@@ -135,7 +137,7 @@ def _may_begin(text: str, at: int) -> bool:
     last = text[at - 1 : at]
     return (
         not (last.isascii() and last.isalnum())
-        or _after_escape(text, max(0, at - CONTEXT), at) is not None
+        or _after_escape(text, max(0, at - CONTEXT_LENGTH), at) is not None
     )
 
 
@@ -181,14 +183,10 @@ def _list_start_patterns(
         node[_WORD_END] = {}
     patterns = []
     for first, below in sorted(tree.items()):
-        seconds = [
-            rf"\Z{before(1)}",
-            *(
-                f"{re.escape(c)}{before(2)}{_follow_node(node)}"
-                for c, node in sorted(below.items())
-            ),
-        ]
-        patterns.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
+        branches = [rf"\Z{before(1)}"]
+        for second, node in sorted(below.items()):
+            branches.append(re.escape(second) + before(2) + _follow_node(node))
+        patterns.append(f"{re.escape(first)}(?:{'|'.join(branches)})")
     return patterns
 
 
@@ -196,11 +194,8 @@ def _follow_node(node: dict[str, Any]) -> str:
     """Return a pattern for what may follow a node of the tree."""
     if _WORD_END in node:
         return ""
-    return (
-        r"(?:\Z|"
-        + "|".join(re.escape(char) + _follow_node(below) for char, below in sorted(node.items()))
-        + ")"
-    )
+    branches = [re.escape(char) + _follow_node(below) for char, below in sorted(node.items())]
+    return rf"(?:\Z|{'|'.join(branches)})"
 
 
 @lru_cache(maxsize=32)

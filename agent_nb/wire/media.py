@@ -46,9 +46,12 @@ def clean_attachment(value: Any) -> dict[str, str] | None:
             data = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
-    if not isinstance(data, bytes) or not (kind := media_type(data)):
+    if not isinstance(data, bytes) or not media_type(data):
         return None
-    return {"media_type": kind, "data": base64.b64encode(without_text(data)).decode("ascii")}
+    return {
+        "media_type": media_type(data),
+        "data": base64.b64encode(without_text(data)).decode("ascii"),
+    }
 
 
 def without_text(data: bytes) -> bytes:

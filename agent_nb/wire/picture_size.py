@@ -20,11 +20,11 @@ Size = tuple[int, int]
 _CAPTIONS = re.compile(
     r"^\[figure \d+(?:: (?:\d+×\d+ pixels|an? \w+ chart))?\](?:\n|\Z)", re.MULTILINE
 )
-_JPEG = b"\xff\xd8\xff"
-_HEAD = 88  # base64 characters in which all kinds but JPEG have their size
+_JPEG_START = b"\xff\xd8\xff"
+_HEAD_LENGTH = 88  # base64 characters in which all kinds but JPEG have their size
 # JPEG markers in the range of the frame headers that are something else
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
-_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
+_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
 
 
 def measure_picture(data: bytes) -> Size | None:
@@ -38,17 +38,17 @@ def measure_picture(data: bytes) -> Size | None:
     return None
 
 
-def _png(data: bytes) -> Size:
+def _read_png(data: bytes) -> Size:
     width, height = struct.unpack_from(">II", data, 16)
     return width, height
 
 
-def _gif(data: bytes) -> Size:
+def _read_gif(data: bytes) -> Size:
     width, height = struct.unpack_from("<HH", data, 6)
     return width, height
 
 
-def _webp(data: bytes) -> Size | None:
+def _read_webp(data: bytes) -> Size | None:
     """Read the size in the first chunk, whose kind decides how it is written."""
     kind = data[12:16]
     if kind == b"VP8X":
@@ -62,14 +62,14 @@ def _webp(data: bytes) -> Size | None:
     return None
 
 
-def _jpeg(data: bytes) -> Size | None:
+def _read_jpeg(data: bytes) -> Size | None:
     """Skip the segments before the frame header, and read the size there."""
     at = 2
     while at + 4 <= len(data):
         if data[at] != 0xFF:
             return None
         marker = data[at + 1]
-        if marker == 0xFF or marker in _ALONE:
+        if marker == 0xFF or marker in _WITHOUT_LENGTH:
             at += 1 if marker == 0xFF else 2
             continue
         if 0xC0 <= marker <= 0xCF and marker not in _NO_SIZE:
@@ -81,10 +81,10 @@ def _jpeg(data: bytes) -> Size | None:
 
 # first bytes -> function that reads the size
 _READERS: dict[bytes, Callable[[bytes], Size | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
-    _JPEG: _jpeg,
-    b"GIF8": _gif,
-    b"RIFF": _webp,
+    b"\x89PNG\r\n\x1a\n": _read_png,
+    _JPEG_START: _read_jpeg,
+    b"GIF8": _read_gif,
+    b"RIFF": _read_webp,
 }
 
 
@@ -94,8 +94,8 @@ def size_of(attachment: Mapping[str, Any]) -> Size | None:
     if not isinstance(data, str):
         return None
     try:
-        head = base64.b64decode(data[:_HEAD])
-        return measure_picture(base64.b64decode(data) if head.startswith(_JPEG) else head)
+        head = base64.b64decode(data[:_HEAD_LENGTH])
+        return measure_picture(base64.b64decode(data) if head.startswith(_JPEG_START) else head)
     except (binascii.Error, ValueError):
         return None
 

@@ -5,7 +5,7 @@ Why before all else: model, tools, view, log and record must see the same text.
 Rules
 - A key is one of the `secrets`, in every form in which it is written, or text in the form of a
   provider's key (`key_search`, `key_forms`). It becomes `[redacted NAME]`.
-- Only text that may begin a key is held back, up to `LONGEST` characters.
+- Only text that may begin a key is held back, up to `LONGEST_KEY` characters.
 - The result does not depend on the chunking.
 - A string that is, as a whole, the base64 of media stays unchanged.
 - Signatures and encrypted reasoning keep every byte only in a provider's own objects (`OPAQUE`
@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .key_search import CONTEXT, LONGEST, search_for
+from .key_search import CONTEXT_LENGTH, LONGEST_KEY, search_for
 from .unpicklable import Unpicklable
 
 # Fields of a provider's own objects that are signed or encrypted.
@@ -35,11 +35,11 @@ _media = re.compile(
 class Redactor(Unpicklable):
     """Filters one stream of text. `secrets`: name -> value (`models.collect_secrets`)."""
 
-    LONGEST_KEY = LONGEST  # characters of a key that is held back
+    LONGEST_KEY = LONGEST_KEY  # characters of a key that is held back
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._search = search_for(secrets)
-        self._alert = self._search.alert
+        self._find_start = self._search.find_start
         self._held: list[str] = []
         self._size = 0
         # matches characters that would continue the key that is held back
@@ -51,7 +51,7 @@ class Redactor(Unpicklable):
     def feed(self, text: str) -> str:
         """Return the text that may pass now."""
         # nearly all text passes here: nothing in it may begin a key
-        if not self._held and self._swallows is None and self._alert(text) is None:
+        if not self._held and self._swallows is None and self._find_start(text) is None:
             if text:
                 self._last = text
             return text
@@ -72,7 +72,7 @@ class Redactor(Unpicklable):
         elif (
             self._grows is not None
             and self._grows(text, 0).end() == len(text)
-            and self._size + len(text) <= LONGEST
+            and self._size + len(text) <= LONGEST_KEY
         ):
             self._held.append(text)
             self._size += len(text)
@@ -81,18 +81,19 @@ class Redactor(Unpicklable):
 
     def _filter(self, text: str, *, final: bool) -> str:
         """Return the text with its keys replaced; hold back what may still become one."""
-        before = self._last[-CONTEXT:]
+        before = self._last[-CONTEXT_LENGTH:]
         pos = len(before)
         text = "".join([before, *self._held, text])
         self._held, self._size, self._grows = [], 0, None
         out: list[str] = []
         while pos < len(text):
-            # `begin` is -1 if no key follows; `key.end` is -1 if only later text can decide
-            begin, key = self._search.find(text, pos, final=final)
-            out.append(text[pos : begin if begin >= 0 else len(text)])
-            if begin < 0:
+            next_key = self._search.find(text, pos, final=final)
+            if next_key is None:
+                out.append(text[pos:])
                 break
-            if key.end < 0:
+            begin, key = next_key
+            out.append(text[pos:begin])
+            if key.end < 0:  # only later text can decide
                 self._held, self._size, self._grows = [text[begin:]], len(text) - begin, key.chars
                 text = text[:begin]
                 break
@@ -100,13 +101,13 @@ class Redactor(Unpicklable):
             pos = key.end
             if pos == len(text) and not final:  # the key may go on in the next piece
                 self._swallows = key.chars
-        self._last = text[-CONTEXT:]
+        self._last = text[-CONTEXT_LENGTH:]
         return "".join(out)
 
 
 def redact_text(text: str, secrets: Mapping[str, str] | None = None) -> str:
     """Return `text` with every key replaced."""
-    if search_for(secrets).alert(text) is None:
+    if search_for(secrets).find_start(text) is None:
         return text
     redactor = Redactor(secrets)
     return redactor.feed(text) + redactor.close()
@@ -126,9 +127,9 @@ def redact_value(
     def clean(text: str) -> str:
         if type(text) is not str:  # a subclass may have no hash
             return redact_text(text, secrets)
-        if (known := cleaned.get(text)) is None:
-            known = cleaned[text] = redact_text(text, secrets)
-        return known
+        if text not in cleaned:
+            cleaned[text] = redact_text(text, secrets)
+        return cleaned[text]
 
     # no recursion: a value may be nested deeper than Python's stack
     root: list[Any] = [value]

@@ -9,9 +9,10 @@ Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
 - A blank line ends a frame; without a `data` line it yields no frame.
 - `id` stays in force for later frames; one that holds NUL is ignored. `retry` counts only if it is
-  all digits, at most `_DIGITS`.
+  all digits, at most `_MOST_DIGITS`.
 - Invalid UTF-8 becomes U+FFFD.
-- A frame larger than `limit` bytes raises WireError, after the frames before it have been returned.
+- A frame larger than `limit` bytes raises WireError and drops the rest of its chunk. If the chunk
+  completes frames before it, `feed` returns these, and the next call raises and drops its chunk.
   The decoder then starts afresh.
 - Linear time: each byte is read a fixed number of times, however small the chunks.
 """
@@ -24,7 +25,7 @@ from ..errors import WireError
 
 _BOM = b"\xef\xbb\xbf"
 _LF = 10  # b"\n"[0]
-_DIGITS = 15  # of the longest `retry` accepted
+_MOST_DIGITS = 15  # of a `retry`: more would be no real time
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -56,11 +57,11 @@ class SSEDecoder:
         self.retry: int | None = None
         self._limit = limit
         self._pieces: list[bytes] = []  # of the incomplete frame
-        self._size = 0
+        self._size = 0  # of the pieces, in bytes
         self._newline = False  # the pieces end with a line break
         self._after_cr = False  # the last chunk ended with CR: a following LF belongs to it
         self._begun = False  # past the BOM, or past where it would be
-        self._fault: WireError | None = None
+        self._fault: WireError | None = None  # the fault to raise, if not now, at the next call
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes. Raises WireError for one above the limit."""
@@ -74,7 +75,7 @@ class SSEDecoder:
             and data[-1] == _LF
             and not self._pieces
         ):
-            # nearly every chunk of a chat completion is one frame of one line
+            # nearly every chunk of a chat completion is one frame of one line: no call, no copy
             return [Frame("message", data[6:-2].decode("utf-8", "replace"), self.last_event_id)]
         if b"\n\n" in data or (self._newline and data[:1] == b"\n"):
             return self._split(data)
@@ -136,16 +137,15 @@ class SSEDecoder:
             frame = self._frame(block)
             if frame is not None:
                 frames.append(frame)
-        else:
-            if incomplete:
-                self._keep(incomplete)
+        if incomplete and self._fault is None:
+            self._keep(incomplete)
         if self._fault is not None and not frames:
             raise self._take_fault()
         return frames
 
     def _frame(self, block: bytes) -> Frame | None:
         """Return the frame of one block of lines, None without a data line."""
-        # nine of ten frames have one data line
+        # nine of ten frames have one data line, which needs no split into lines
         if block[:6] == b"data: " and b"\n" not in block:
             return Frame("message", block[6:].decode("utf-8", "replace"), self.last_event_id)
         event = ""
@@ -168,7 +168,7 @@ class SSEDecoder:
             elif name == b"id":
                 if b"\0" not in value:
                     self.last_event_id = value.decode("utf-8", "replace")
-            elif name == b"retry" and value.isdigit() and len(value) <= _DIGITS:
+            elif name == b"retry" and value.isdigit() and len(value) <= _MOST_DIGITS:
                 self.retry = retry = int(value)
         if not data:
             return None

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_nb.wire.key_forms import environment_secrets
-from agent_nb.wire.key_search import LONGEST
+from agent_nb.wire.key_search import LONGEST_KEY
 from agent_nb.wire.redact import Redaction, Redactor, redact_text, redact_value
 
 ENV = {
@@ -143,7 +143,7 @@ def test_an_endless_key_is_redacted_and_not_kept():
     redactor = Redactor()
     out = [redactor.feed("sk-" + "a1" * 100)]
     out += [redactor.feed("b2" * 50) for _ in range(200)]
-    assert redactor._size <= LONGEST + 300
+    assert redactor._size <= LONGEST_KEY + 300
     out += [redactor.feed(" end"), redactor.close()]
     assert "".join(out) == "[redacted API key] end"
 
