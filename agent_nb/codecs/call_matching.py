@@ -50,9 +50,9 @@ class CallMatcher:
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        self._open: dict[str, list[str]] = {}  # tool -> our ids of its open calls, oldest first
-        self._names: dict[str, str] = {}  # our id of an open call -> its tool, oldest first
-        self._ids: dict[str, str] = {}  # wire id of an open call -> our id
+        self._by_tool: dict[str, list[str]] = {}  # tool -> our ids of its open calls, oldest first
+        self._tools: dict[str, str] = {}  # our id of an open call -> its tool, oldest first
+        self._own_ids: dict[str, str] = {}  # wire id of an open call -> our id
         # wire id of ended calls -> how many calls had it
         self._past: OrderedDict[str, int] = OrderedDict()
         self._count = 0
@@ -60,23 +60,23 @@ class CallMatcher:
     def open_call(self, name: str, wire_id: str = "") -> tuple[str, bool]:
         """Open a call; return our id of it, and whether that is synthetic (generated here)."""
         call_id = self._unused_id(wire_id) or self._generate_id()
-        if call_id not in self._names:
-            self._names[call_id] = name
-            self._open.setdefault(name, []).append(call_id)
+        if call_id not in self._tools:
+            self._tools[call_id] = name
+            self._by_tool.setdefault(name, []).append(call_id)
             if wire_id:
-                self._ids[wire_id] = call_id
+                self._own_ids[wire_id] = call_id
         return call_id, not wire_id
 
     def state_of(self, wire_id: str) -> CallState:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
-        return "open" if wire_id in self._ids else "over" if wire_id in self._past else ""
+        return "open" if wire_id in self._own_ids else "over" if wire_id in self._past else ""
 
     def match_line(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a line is about; open a call if none matches."""
-        candidates = () if wire_id else self._open.get(name, ())
+        candidates = () if wire_id else self._by_tool.get(name, ())
         if candidates:
             return Match(candidates[0], guess=len(candidates) > 1)
-        if self.own_id(wire_id) in self._names:
+        if self.own_id(wire_id) in self._tools:
             return Match(self.own_id(wire_id))
         if self.state_of(wire_id) == "over":  # a late line is about the newest call of that id
             uses = self._past[wire_id]
@@ -91,57 +91,57 @@ class CallMatcher:
 
     def open_calls(self) -> dict[str, str]:
         """Return the open calls: our id -> tool, oldest first."""
-        return dict(self._names)
+        return dict(self._tools)
 
     def is_open(self, name: str) -> bool:
         """Return whether a call to `name` is open."""
-        return name in self._open
+        return name in self._by_tool
 
     def oldest(self) -> str:
         """Return the oldest open call of any tool, or ""."""
-        return next(iter(self._names), "")
+        return next(iter(self._tools), "")
 
     def tool_of(self, call_id: str) -> str:
         """Return the tool of an open call, "" if it is not open."""
-        return self._names.get(self.own_id(call_id), "")
+        return self._tools.get(self.own_id(call_id), "")
 
     def own_id(self, call_id: str) -> str:
         """Return our id of the open call with this wire id; any other id unchanged."""
-        return self._ids.get(call_id, call_id)
+        return self._own_ids.get(call_id, call_id)
 
     def clear(self) -> None:
         """Begin another run: forget all calls."""
-        for table in (self._open, self._names, self._ids, self._past):
+        for table in (self._by_tool, self._tools, self._own_ids, self._past):
             table.clear()
 
     def _unused_id(self, wire_id: str) -> str:
         """Return our id of the open call with a wire id, else an unused id ("" for no wire id)."""
-        if not wire_id or wire_id in self._ids:
-            return self._ids.get(wire_id, "")
+        if not wire_id or wire_id in self._own_ids:
+            return self._own_ids.get(wire_id, "")
         uses = self._past.get(wire_id, 0)
         # a number after the id (`c1#2`) keeps the new call apart from ended and generated ones
         unused = f"{wire_id}#{uses + 1}" if uses else wire_id
-        while unused in self._names:
+        while unused in self._tools:
             uses += 1
             unused = f"{wire_id}#{uses + 1}"
         return unused
 
     def _generate_id(self) -> str:
         self._count += 1
-        while (name := f"{self._prefix}call-{self._count}") in self._names or name in self._past:
+        while (name := f"{self._prefix}call-{self._count}") in self._tools or name in self._past:
             self._count += 1
         return name
 
     def _end(self, call_id: str) -> None:
-        name = self._names.pop(call_id, None)
+        name = self._tools.pop(call_id, None)
         if name is None:
             return
-        self._open[name].remove(call_id)
-        if not self._open[name]:
-            del self._open[name]
-        wire_id = next((wire for wire, own in self._ids.items() if own == call_id), "")
+        self._by_tool[name].remove(call_id)
+        if not self._by_tool[name]:
+            del self._by_tool[name]
+        wire_id = next((wire for wire, own in self._own_ids.items() if own == call_id), "")
         if wire_id:
-            del self._ids[wire_id]
+            del self._own_ids[wire_id]
             self._past[wire_id] = self._past.get(wire_id, 0) + 1
             if len(self._past) > REMEMBERED:
                 self._past.popitem(last=False)

@@ -89,8 +89,8 @@ def test_state_is_held_for_open_calls_only():
     for _ in range(1000):
         calls.open_call("sh")
         calls.match_result("sh")
-    assert not calls._open
-    assert not calls._names
+    assert not calls._by_tool
+    assert not calls._tools
 
 
 def test_strict_losses_raise_with_what_and_why_and_the_raw_text():

@@ -39,6 +39,7 @@ _COMMON_TYPES = frozenset(
 
 
 def _score(item: Item) -> float:
+    """Return how likely an object is Loom's, from 0 to 1."""
     obj = item.obj
     if is_export(obj) or ("reply" in obj and is_whole_run(obj)):
         return 1.0
@@ -55,7 +56,8 @@ def _score(item: Item) -> float:
     text = kind if isinstance(kind, str) else ""
     is_own_type = text in _LOOM_TYPES or text.startswith(("tot_", "got_"))
     if is_own_type or text in _COMMON_TYPES:
-        return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if is_own_type else 0.6
+        likely = 0.9 if is_own_type else 0.6
+        return 1.0 if set(ENVELOPE) & obj.keys() else likely
     return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
 
 

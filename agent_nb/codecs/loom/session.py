@@ -74,7 +74,7 @@ class Session:
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._spans = UniqueSpans()
-        self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of each open node
+        self._nodes: list[tuple[str, str]] = []  # (name, span) of each open node
         self._newest_node = ("", "")  # node_id and span of the newest node
         self._nodes_entered = 0
         self._first_run_id = ""
@@ -88,19 +88,17 @@ class Session:
         kind = frame.get("type")
         closing: list[Event] = []
         # frames may precede the `run_start` of their run; after a node or a start it begins another
-        if not self._begun or (
-            kind == "run_start" and (self._nodes_entered or self._has_run_start)
-        ):
+        may_begin_another = self._nodes_entered or self._has_run_start
+        if not self._begun or (kind == "run_start" and may_begin_another):
             closing = self.close()
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
             return [*closing, *self._reply(frame)]
         out = self._texts.close() if not isinstance(kind, str) or kind not in _PIECES else []
-        out += (
-            self._tools.read(frame)
-            if isinstance(kind, str) and kind in KINDS
-            else handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
-        )
+        if isinstance(kind, str) and kind in KINDS:
+            out += self._tools.read(frame)
+        else:
+            out += handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
         return [*closing, *self._observe(out)]
 
     @property
@@ -119,20 +117,21 @@ class Session:
 
     def _implied_status(self) -> EndStatus:
         """Return the status of a run without a reply, or whose reply has no stop reason."""
-        return "interrupted" if self._cancelled else "awaiting" if self._awaiting else "ok"
+        if self._cancelled:
+            return "interrupted"
+        return "awaiting" if self._awaiting else "ok"
 
     def _begin(self, frame: Obj) -> None:
         """Begin a run with its first frame."""
         self.runs += 1
-        self._first_run_id = (
+        first_id = (
             self._first_run_id
             or text_of(frame, "session_id")
             or text_of(frame, "run_id")
             or run_id(NAME, frame, self.runs)
         )
-        self._run.new_run(
-            self._first_run_id if self.runs == 1 else f"{self._first_run_id}#{self.runs}"
-        )
+        self._first_run_id = first_id
+        self._run.new_run(first_id if self.runs == 1 else f"{first_id}#{self.runs}")
         self._tools.clear()
         self._spans, self._nodes_entered = UniqueSpans(), 0
         self._nodes, self._newest_node = [], ("", "")
@@ -166,7 +165,7 @@ class Session:
             path = self._newest_node[1] if wire == self._newest_node[0] else wire
         else:
             path = self._nodes[-1][1] if self._nodes else ""
-        is_nested = len(self._nodes) > 1 and path in (span for _, span, _ in self._nodes[1:])
+        is_nested = len(self._nodes) > 1 and path in (span for _, span in self._nodes[1:])
         return {"path": path, "span": path} if is_nested else {"path": path}
 
     # The run and its nodes.
@@ -185,13 +184,10 @@ class Session:
         self._nodes_entered += 1
         span = self._spans.take(wire)
         parent = self._nodes[-1][1] if self._nodes else ""
-        self._nodes.append((name, span, wire))
+        self._nodes.append((name, span))
         self._newest_node = (wire, span)
-        return [
-            self._run.line(
-                Node, frame, name=name, phase="enter", span=span, parent=parent, path=parent
-            )
-        ]
+        fields: Obj = {"phase": "enter", "span": span, "parent": parent, "path": parent}
+        return [self._run.line(Node, frame, name=name, **fields)]
 
     def _exit(self, frame: Obj) -> list[Event]:
         """Read the exit of a node: it ends the newest open node run of that name."""
@@ -238,22 +234,23 @@ class Session:
 
     def _usage_in_reply(self, frame: Obj) -> list[Event]:
         """Return the usage that no `usage` frame has reported."""
-        step, total = (
-            counts_of(as_dict(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
-        )
-        counted = self._total != Counts()
-        # if usage frames have reported the steps, the reply can only add a different total
-        step, total = (Counts() if counted else step), (total if total != Counts() else step)
-        if total in (Counts(), self._total) or (counted and not frame.get("total_usage")):
+        step = counts_of(as_dict(frame.get("usage")), _COUNTS)
+        total = counts_of(as_dict(frame.get("total_usage")), _COUNTS)
+        if total == Counts():
+            total = step
+        if self._total != Counts():  # usage frames have reported the steps
+            if not frame.get("total_usage"):
+                return []
+            step = Counts()
+        if total in (Counts(), self._total):
             return []
         return [self._run.derived(Metric, step=step, total=total)]
 
     def _answer_in_reply(self, reply: str) -> Event:
         """Return the reply's answer, or the rest of it, as far as it was not streamed."""
         text, continues = self._answer.missing(reply)
-        return self._run.make(
-            Respond, {"derived": True, **({"rest": True} if continues else {})}, content=text
-        )
+        note = {"derived": True, "rest": True} if continues else {"derived": True}
+        return self._run.make(Respond, note, content=text)
 
     # Text.
 

@@ -66,7 +66,8 @@ class ToolFrames:
         block.set_name(name)
         call_id, synthetic = self._calls.open_call(block.name, call_id_of(block) or call_id)
         parsed = parse_json(block.text)
-        parsed = args if parsed is None else parsed
+        if parsed is None:
+            parsed = args
         fields: Obj = {
             "call_id": call_id,
             "synthetic": synthetic,
@@ -121,7 +122,8 @@ class ToolFrames:
         # output without an id belongs to a running call before open chunks
         running = cls is Progress and not wire_id and self._calls.is_open(name)
         out = [] if running else self._unfinished_call(name, wire_id, arguments)
-        match = (self._calls.match_result if ends else self._calls.match_line)(name, wire_id)
+        find_call = self._calls.match_result if ends else self._calls.match_line
+        match = find_call(name, wire_id)
         call = {**self._run.envelope(frame), "name": name, "args": as_dict(arguments)}
         out += self._run.implicit_call(match, wire_id, **call)
         return [*out, self._run.line(cls, frame, match.note, call_id=match.call_id, **fields)]

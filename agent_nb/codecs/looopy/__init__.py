@@ -28,8 +28,9 @@ _KIND_PREFIXES = (
 
 
 def _score(item: Item) -> float:
-    kind = item.obj.get("kind")
-    kind = kind if isinstance(kind, str) else item.event
+    """Return how likely an object is Looopy's, from 0 to 1; its kind may be the frame's name."""
+    named_kind = item.obj.get("kind")
+    kind = named_kind if isinstance(named_kind, str) else item.event
     if kind.startswith(_KIND_PREFIXES):
         return 1.0 if item.obj.keys() & {"taskId", "contextId", "timestamp"} else 0.8
     return 0.3 if item.obj.keys() >= {"kind", "taskId"} else 0.0

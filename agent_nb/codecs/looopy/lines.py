@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from ...events import (
     Approval,
     Call,
@@ -223,12 +225,16 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 }
 
 
-def read_status(payload: Obj) -> tuple[str, str, str]:
-    """Return (state, cause, message) of a task status.
+class TaskStatus(msgspec.Struct, frozen=True):
+    """A status of a task; `cause`: `user`, `timeout` or `limit`, "" for none of them."""
 
-    `payload` is `{status: {state, error}}` as in the seed, or `{status, message, metadata}`. The
-    cause is `metadata.reason` if that is `user`, `timeout` or `limit`, else "".
-    """
+    state: str = ""
+    cause: str = ""
+    message: str = ""
+
+
+def read_status(payload: Obj) -> TaskStatus:
+    """Return the status in `{status: {state, error}}`, or in `{status, message, metadata}`."""
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = text_of(as_dict(metadata), "reason")
     cause = reason if reason in CAUSES else ""
@@ -239,4 +245,4 @@ def read_status(payload: Obj) -> tuple[str, str, str]:
         "" if cause else reason,
         text_of(payload, "message"),
     )
-    return text_of(fields, "state"), cause, next(filter(None, messages), "")
+    return TaskStatus(text_of(fields, "state"), cause, next(filter(None, messages), ""))

@@ -5,7 +5,7 @@ Why: the tasks of several runs and sub-agents share one stream, and a frame may 
 Rules
 - A sub-agent is a task whose parent task is in the stream, or the events whose path has parts
   other than `tool:name` (mostly `agent:name`).
-- A sub-agent's span is the id of the open call that runs it (`ToolEvents.caller`), if one does.
+- A sub-agent's span is the id of the open call that runs it, if one does (`find_caller`).
 - The end of a call ends the sub-agents that it runs.
 - The reader remembers the newest `_REMEMBERED` ended runs, so that a late event of a subtask finds
   its run, and a task that begins again gets another run id.
@@ -66,7 +66,7 @@ class LooopyReader:
             if isinstance(event, Result):
                 out += self._close_subtasks(run, event.call_id)
         out += events
-        if task.over:
+        if task.is_over:
             self._remove(run, key)
         subtask = text_of(obj, "subtaskId")
         if obj["kind"] == "subtask-created" and subtask:
@@ -115,7 +115,7 @@ class LooopyReader:
         name = agents[-1].removeprefix("agent:") if agents else self._agent_names.get(key, "")
         name = name or text_of(as_dict(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
-        call = parent.caller(name, _calling_tool(obj), used) if parent else ""
+        call = parent.find_caller(name, _calling_tool(obj), used) if parent else ""
         span = self._spans.setdefault(run, UniqueSpans()).take(call or key)
         return Task(
             our_run, span, parent=parent.span if parent else "", name=name or key, call=call

@@ -47,6 +47,7 @@ from .lines import (
     NAME,
     SHIFTS,
     Obj,
+    TaskStatus,
     draw_complete,
     draw_delta,
     read_attributes,
@@ -67,7 +68,7 @@ class Task:
     def __init__(
         self, run: str, span: str = "", *, parent: str = "", name: str = "", call: str = ""
     ) -> None:
-        self.over = False
+        self.is_over = False
         self.span = span
         self.call = call
         self._parent = parent
@@ -82,8 +83,7 @@ class Task:
         self._answer = StreamedAnswer(span)
         self._request_count = 0
         self._request_span = ""  # the span of the open model request
-        self._state = ""  # the state and cause of the newest status
-        self._cause = ""
+        self._status = TaskStatus()  # the newest
         self._total = Counts()
         self._ts = 0.0  # the time of the newest object (epoch seconds)
 
@@ -104,9 +104,9 @@ class Task:
         self._ts = read_epoch(obj.get("timestamp"))
         return self._node("enter") if self._agent else []
 
-    def caller(self, agent: str, tool: str, used: Container[str]) -> str:
-        """Return the open call that runs an agent, or ""; see `ToolEvents.caller`."""
-        return self._tools.caller(agent, tool, used)
+    def find_caller(self, agent: str, tool: str, used: Container[str]) -> str:
+        """Return the open call that runs an agent, or ""; see `ToolEvents.find_caller`."""
+        return self._tools.find_caller(agent, tool, used)
 
     @property
     def asks(self) -> bool:
@@ -123,7 +123,7 @@ class Task:
     @property
     def has_final_status(self) -> bool:
         """Whether the newest status ends the task, so that a `task-complete` need not come."""
-        return self._state in ("completed", "failed", "canceled")
+        return self._status.state in ("completed", "failed", "canceled")
 
     def close(self, *, caller_ended: bool = False, inner_asks: bool = False) -> list[Event]:
         """End the task: close open blocks; add an end if a status or an open question implies one.
@@ -134,12 +134,13 @@ class Task:
         out = [*self._text.close(incomplete=True), *self._end_request()]
         status = self._implied_status()
         if (inner_asks or self.asks) and not caller_ended and status in ("", "awaiting"):
-            status, out = "awaiting", [*out, *self._tools.close_questions(self._derived)]
-        if status and not self.over:
+            status = "awaiting"
+            out += self._tools.close_questions(self._derived)
+        if status and not self.is_over:
             out.append(self._derived(End, status=status))
-        if self._agent and not self.over:
+        if self._agent and not self.is_over:
             out += self._node("exit", status or ("ok" if caller_ended else "interrupted"))
-        self.over = True
+        self.is_over = True
         return out
 
     def _envelope(self, obj: Obj) -> Obj:
@@ -165,29 +166,27 @@ class Task:
 
     def _created(self, obj: Obj) -> list[Event]:
         names = as_dict(obj.get("metadata"))
-        return [
-            self._run.line(
-                RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model")
-            )
-        ]
+        agent, model = text_of(names, "agentId"), text_of(names, "model")
+        return [self._run.line(RunStart, obj, agent=agent, model=model)]
 
-    def _status(self, obj: Obj) -> list[Event]:
+    def _read_status(self, obj: Obj) -> list[Event]:
         """Read a status; `failed` and `canceled` are also an error and an interrupt."""
         payload = strip_envelope(obj)
         out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
-        self._state, self._cause, message = read_status(payload)
-        if self._state == "failed":
-            out.append(self._derived(Error, message=message))
-        elif self._state == "canceled":
-            out.append(self._derived(Interrupt, reason=self._cause or "user", detail=message))
+        status = self._status = read_status(payload)
+        if status.state == "failed":
+            out.append(self._derived(Error, message=status.message))
+        elif status.state == "canceled":
+            reason = status.cause or "user"
+            out.append(self._derived(Interrupt, reason=reason, detail=status.message))
         return out
 
     def _implied_status(self) -> Any:
-        """Return the end status that the newest state of the task implies, or ""."""
-        status = ENDED.get(self._state, "")
-        return (
-            "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
-        )
+        """Return the end status that the newest status of the task implies, or ""."""
+        status = ENDED.get(self._status.state, "")
+        if status == "interrupted" and self._status.cause in ("timeout", "limit"):
+            return "limit"
+        return status
 
     def _complete_task(self, obj: Obj) -> list[Event]:
         """Read the end of a task; its content may hold more than was streamed."""
@@ -196,11 +195,11 @@ class Task:
         if not self._answer.includes(text):
             out.append(self._unstreamed_text(*self._answer.missing(text)))
         status = self._implied_status()
-        status = "ok" if status in ("", "awaiting") else status
-        if status == "ok" and self._tools.questions:
-            status = "awaiting"
+        if status in ("", "awaiting", "ok"):
+            status = "awaiting" if self._tools.questions else "ok"
+        if status == "awaiting":
             out += self._tools.close_questions(self._derived)
-        self.over = True
+        self.is_over = True
         reason = text_of(obj, "finishReason")
         exits = self._node("exit", status) if self._agent else []
         return [*out, self._run.line(End, obj, status=status, finish_reason=reason), *exits]
@@ -238,24 +237,14 @@ class Task:
 
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
-        return [
-            self._run.line(
-                Think,
-                obj,
-                content=text if isinstance(text, str) else "",
-                attributes=read_attributes(obj),
-            )
-        ]
+        content = text if isinstance(text, str) else ""
+        return [self._run.line(Think, obj, content=content, attributes=read_attributes(obj))]
 
     def _message(self, obj: Obj) -> list[Event]:
-        message = obj.get("message")
-        if (
-            isinstance(message, dict)
-            and message.get("role") == "user"
-            and isinstance(message.get("content"), str)
-        ):
-            return [self._run.line(User, obj, content=message["content"])]
-        return self._unknown(obj)
+        message = as_dict(obj.get("message"))
+        if message.get("role") != "user" or not isinstance(message.get("content"), str):
+            return self._unknown(obj)
+        return [self._run.line(User, obj, content=message["content"])]
 
     # The rest.
 
@@ -268,9 +257,8 @@ class Task:
         """Read the start of a model request; it ends with the text or with the next request."""
         out = self._end_request()
         self._request_count += 1
-        self._request_span = (
-            f"{self.span}/llm-{self._request_count}" if self.span else f"llm-{self._request_count}"
-        )
+        name = f"llm-{self._request_count}"
+        self._request_span = f"{self.span}/{name}" if self.span else name
         fields: Obj = {
             "span": self._request_span,
             "parent": self.span,
@@ -301,7 +289,7 @@ class Task:
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[LineHandlers] = {
         "task-created": _created,
-        "task-status": _status,
+        "task-status": _read_status,
         "task-complete": _complete_task,
         "content-delta": _delta,
         "content-complete": _complete,

@@ -39,7 +39,7 @@ class ToolEvents:
         """Return the events of one object, whose kind is one of `KINDS`."""
         return self.HANDLERS[obj["kind"]](self, obj)
 
-    def caller(self, agent: str, tool: str, used: Container[str]) -> str:
+    def find_caller(self, agent: str, tool: str, used: Container[str]) -> str:
         """Return the id of the open call that runs an agent, or "".
 
         First comes the oldest call to a tool with the agent's name (alone, or between `__`), then

@@ -51,7 +51,7 @@ class LooopyWriter:
         """Frame an object in the chosen form, or an imported one as its notes describe."""
         obj = {k: v for k, v in noted.items() if not k.startswith("#")}
         if noted.get("#own"):
-            return self._framed(obj)
+            return self._frame(obj)
         event, number = noted.get("#event", ""), noted.get("#id")
         framed = self._options.framing == "sse" and isinstance(event, str) and is_sse_safe(event)
         if "#kind" in noted:
@@ -64,7 +64,7 @@ class LooopyWriter:
             number if isinstance(number, str) and is_sse_safe(number) else None,
         )
 
-    def _framed(self, obj: Obj) -> Item:
+    def _frame(self, obj: Obj) -> Item:
         """Return an object of a run of ours in the chosen form."""
         if self._options.form == "document":
             return Item(use_document_names(obj))
