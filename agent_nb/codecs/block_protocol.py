@@ -86,11 +86,11 @@ class BlockReader(ABC):
 
     def close(self) -> list[Event]:
         """Close all open blocks, as incomplete."""
-        blocks = [self._blocks.take(block.key) for block in self._blocks.list_open()]
-        return [
-            *self._blocks.close(incomplete=True),
-            *(self.complete(block, {}, incomplete=True) for block in blocks if block),
-        ]
+        out = self._blocks.close(incomplete=True)
+        for block in self._blocks.list_open():
+            self._blocks.take(block.key)
+            out.append(self.complete(block, {}, incomplete=True))
+        return out
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
@@ -108,8 +108,10 @@ class BlockReader(ABC):
 
     def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
         """Read a start line; an open block with the same id first closes as incomplete."""
-        key, out = form.key(obj), list[Event]()
-        if cut := self._blocks.take(key):
+        key = form.key(obj)
+        out: list[Event] = []
+        cut = self._blocks.take(key)
+        if cut is not None:
             out.append(self.complete(cut, {}, incomplete=True))
             if cut.of == "call":
                 self._calls.match_result(cut.name, _wire_id(cut))

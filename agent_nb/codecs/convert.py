@@ -70,7 +70,7 @@ def logs(
 
 def _report_losses(stream: ForeignStream, losses: Losses | None) -> None:
     """Add the losses of a stream to `losses`. Raises UsageError if its format is still unclear."""
-    stream.known_codec  # noqa: B018  (raises)
+    stream.require_codec()
     if losses is not None:
         losses.update(stream.losses)
 
@@ -113,12 +113,12 @@ class Report(msgspec.Struct, frozen=True):
     written: Losses
 
     def __str__(self) -> str:
-        lost = "".join(
-            f"\n{name}:\n{losses}"
-            for name, losses in (("not read", self.read), ("not written", self.written))
-            if losses
-        )
-        return f"{self.source} -> {self.target}: {self.events} event{'' if self.events == 1 else 's'}, {self.texts} written{lost}"
+        noun = "event" if self.events == 1 else "events"
+        report = f"{self.source} -> {self.target}: {self.events} {noun}, {self.texts} written"
+        for title, losses in (("not read", self.read), ("not written", self.written)):
+            if losses:
+                report += f"\n{title}:\n{losses}"
+        return report
 
 
 def convert(
@@ -135,11 +135,12 @@ def convert(
     `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; texts
     written before the error stay written.
     """
-    stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
+    stream = ForeignStream(from_, strict=strict)
+    target, form = named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
+    # the output is flushed before each read, because a live source may pause
     events = _events(stream, _flush_between(read_items(reader), writer), clock)
-    # `_flush_between` flushes the output before each read, because a live source may pause
     read = written = 0
     for event in _prepare_events(stream, target.name, events):
         if event.type != "delta":
@@ -149,7 +150,7 @@ def convert(
         written += _write(encoder.feed(event), encoder, writer)
     written += _write(encoder.close(), encoder, writer)
     writer.flush()
-    return Report(stream.known_codec.name, to, read, written, stream.losses, encoder.losses)
+    return Report(stream.require_codec().name, to, read, written, stream.losses, encoder.losses)
 
 
 def convert_files(
@@ -205,7 +206,7 @@ def _prepare_events(stream: ForeignStream, target: str, events: Iterator[Event])
     if first is None:
         return
     all_events = chain([first], events)
-    same_format = stream.known_codec.name == target
+    same_format = stream.require_codec().name == target
     yield from map(numberer.feed, all_events if same_format else _end_runs(stream, all_events))
 
 

@@ -14,11 +14,11 @@ from ..errors import AgentError, UsageError
 from ..host import blame_plugin, list_plugins, load_plugin
 from .base import Codec
 
-HEAD = 64 * 1024  # bytes of a stream that are scored, at most
-LINES = 24  # lines of a stream that are scored, at most
+HEAD_SIZE = 64 * 1024  # bytes of a stream that are scored
+MOST_LINES = 24  # of a stream that are scored
 MINIMUM = 0.2  # a format with a lower score is not recognised
-# A live stream is shown before `LINES` lines have come if its format is clear: the best score is
-# at least SURE, or at least LIKELY and at least LEAD above the second.
+# A live stream is shown before `MOST_LINES` lines have come if its format is clear: the best score
+# is at least SURE, or at least LIKELY and at least LEAD above the second.
 SURE = 0.9
 LIKELY, LEAD = 0.6, 0.25
 
@@ -33,11 +33,11 @@ def named(name: str) -> tuple[Codec, str]:
 
 def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
     """Return (score, codec name) for every codec, best first; `head` is a stream's beginning."""
-    text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
+    text = head if isinstance(head, str) else head[:HEAD_SIZE].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     complete_lines = lines[:-1] or lines
     names = sorted(list_plugins("codecs"), key=lambda name: (name != "canonical", name))
-    scored = [(_score(name, complete_lines[:LINES]), name) for name in names]
+    scored = [(_score(name, complete_lines[:MOST_LINES]), name) for name in names]
     return sorted(scored, key=lambda entry: -entry[0])
 
 
@@ -73,7 +73,7 @@ class Detector:
         """Take the next bytes; return whether the head suffices to decide."""
         self.head += data
         lines = self.head.count(b"\n")
-        if len(self.head) >= HEAD or lines >= LINES:
+        if len(self.head) >= HEAD_SIZE or lines >= MOST_LINES:
             return True
         if lines == self._lines:
             return False

@@ -44,14 +44,13 @@ class ForeignStream:
         """The losses of reading so far."""
         return self._decoder.losses if self._decoder is not None else Losses()
 
-    @property
-    def known_codec(self) -> Codec:
-        """The codec, after the end of the stream. Raises UsageError if no format is likely."""
+    def require_codec(self) -> Codec:
+        """Return the codec, at the end of the stream. Raises UsageError if no format is likely."""
         return self.codec or self._detect()
 
     def new_settler(self) -> Settler:
-        """Return a settler, which adds the missing ends of runs. Raises as `known_codec`."""
-        codec = self.known_codec
+        """Return a settler, which adds the missing ends of runs. Raises as `require_codec`."""
+        codec = self.require_codec()
         return Settler(codec.name, interleaves=codec.interleaves, may_lack_end=codec.may_lack_end)
 
     def feed(self, item: Any) -> list[Event]:

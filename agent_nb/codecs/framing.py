@@ -33,7 +33,7 @@ MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/even
 RAW = "#raw"  # event name of an item that is always an SSE frame, its data not JSON (`[DONE]`)
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
-_HEAD = 8  # characters by which the framings can be distinguished
+_HEAD_SIZE = 8  # bytes by which the framings can be distinguished
 _UNSAFE = re.compile(r"[\r\n\0]")
 
 
@@ -83,17 +83,25 @@ class Unframer:
         """Hold bytes until the head shows the framing; then choose the parser, return its bytes."""
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
-        # `{` decides at once, any other head after `_HEAD` bytes or a line break; `[` also needs a
-        # character that is not white space after it
-        if not last and (len(head) < _HEAD and b"\n" not in head) and not head.startswith(b"{"):
+        if not head or not (last or _shows_framing(head)):
             return b""
-        if not head or (not last and head[:1] == b"[" and not head[1:].strip()):
-            return b""
-        self.framing = "sse" if _SSE_START.match(head[:_HEAD]) else "ndjson"
+        self.framing = "sse" if _SSE_START.match(head[:_HEAD_SIZE]) else "ndjson"
         parser = _Array if _ARRAY_START.match(head) else _PARSERS[self.framing]
         self._parser = parser(self._losses)
         self._held = b""
         return head
+
+
+def _shows_framing(head: bytes) -> bool:
+    """Return whether the beginning of a stream shows its framing.
+
+    `{` does at once, any other after `_HEAD_SIZE` bytes or a line break; `[` also needs a character
+    that is not white space after it.
+    """
+    is_long = len(head) >= _HEAD_SIZE or b"\n" in head
+    if head.startswith(b"["):
+        return is_long and bool(head[1:].strip())
+    return is_long or head.startswith(b"{")
 
 
 class _Parser(ABC):

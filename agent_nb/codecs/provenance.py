@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events import PRINTED, Event
+from ..wire import as_dict
 
 _LINE_NOTES = {"fields", "absent", "lines", "start", "end", "chunks", "block", "call", "complete"}
 _READING_NOTES = {"derived", "guess", "batch", "form", "held", "implicit", "rest"}
@@ -51,18 +52,13 @@ def is_derived(event: Event, codec: str) -> bool:
 
 def has_foreign_fields(event: Event, codec: str) -> bool:
     """Return whether an event has fields, unknown or of another format, that `codec` drops."""
-    notes = [
-        (key, value) for key, value in (event.extra or {}).items() if key not in (codec, PRINTED)
-    ]
-    return any(
-        not isinstance(value, dict) or _unknown_fields(value, event.type) for _, value in notes
-    )
+    notes = [note for key, note in (event.extra or {}).items() if key not in (codec, PRINTED)]
+    return any(not isinstance(note, dict) or _has_unknown(note, event.type) for note in notes)
 
 
-def _unknown_fields(note: Mapping[str, Any], kind: str) -> bool:
-    fields = note.get("fields")
-    names = fields.keys() if isinstance(fields, dict) else ()
+def _has_unknown(note: Mapping[str, Any], kind: str) -> bool:
+    """Return whether a note has keys or fields that are not known for this kind of event."""
+    if not note.keys() <= NOTE_KEYS:
+        return True
     known = KNOWN_FIELDS | KNOWN_IN_KIND.get(kind, frozenset())
-    return not (note.keys() <= NOTE_KEYS) or any(
-        name not in known and not name.startswith("#") for name in names
-    )
+    return any(k not in known and not k.startswith("#") for k in as_dict(note.get("fields")))

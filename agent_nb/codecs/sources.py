@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from ..errors import UsageError
 from ..wire import read_unzipped
 
-CHUNK = 64 * 1024  # bytes
+CHUNK_SIZE = 64 * 1024  # bytes
 #: `text`: text or bytes of the stream itself; `response`: an open HTTP response; `async`: an async
 #: iterator; `items`: another iterable; "": not a source.
 SourceKind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
@@ -68,7 +68,7 @@ def is_live(source: Any, follow: bool) -> bool:
         return True
     if kind == "path":
         return _is_pipe(Path(source).expanduser())
-    return kind != "text" and not isinstance(source, list | tuple) and not _is_regular(source)
+    return not (kind == "text" or isinstance(source, list | tuple) or _is_regular_file(source))
 
 
 def _is_pipe(path: Path) -> bool:
@@ -78,7 +78,7 @@ def _is_pipe(path: Path) -> bool:
         return False
 
 
-def _is_regular(source: Any) -> bool:
+def _is_regular_file(source: Any) -> bool:
     """Return whether a source is an open file on disk or a buffer in memory."""
     if not hasattr(source, "read"):
         return False
@@ -117,9 +117,10 @@ def read_items(source: Any) -> Iterator[Any]:
     elif kind == "items":
         yield from source
     else:
+        name = name_source(source) if kind else f"A {type(source).__name__}"
+        or_watch = ", or watch it" if kind else ""
         raise UsageError(
-            f"{name_source(source) if kind else f'A {type(source).__name__}'} cannot be decoded. Give a path, a text, an open file"
-            f" or an iterable{', or watch it' if kind else ''}."
+            f"{name} cannot be decoded. Give a path, a text, an open file or an iterable{or_watch}."
         )
 
 
@@ -136,5 +137,5 @@ def _read_file(path: Path) -> Iterator[Any]:
 def read_chunks(file: Any) -> Iterator[Any]:
     """Yield the chunks of an open file as soon as they arrive, so that a pipe is read live."""
     read = getattr(file, "read1", None) or file.read  # `read` would wait for a whole chunk
-    while chunk := read(CHUNK):
+    while chunk := read(CHUNK_SIZE):
         yield chunk

@@ -100,24 +100,34 @@ class StreamEncoder:
         if kind not in format_.carries or isinstance(event, Unknown) or alien:
             self.losses.add(kind, format_.lossy.get(kind, NO_KIND))
             return
-        for field, default, reason, detail in self._uncarried[kind]:
-            if getattr(event, field) != default:
-                self.losses.add(f"{kind}.{field}", reason, detail=detail)
-        for field in _ENVELOPE:
-            if field not in format_.envelope and getattr(event, field):
-                self.losses.add(f"envelope.{field}", _NO_ENVELOPE, detail=True)
+        for field in self._uncarried[kind]:
+            if getattr(event, field.name) != field.default:
+                self.losses.add(f"{kind}.{field.name}", field.reason, detail=field.is_detail)
+        for name in _ENVELOPE:
+            if name not in format_.envelope and getattr(event, name):
+                self.losses.add(f"envelope.{name}", _NO_ENVELOPE, detail=True)
         if replaces and not format_.replies:
             self.losses.add(f"{kind}.reply", _NO_REPLY)
         if event.extra and has_foreign_fields(event, format_.name):
             self.losses.add("extra", _FOREIGN)
 
 
-def _list_uncarried(format_: Capabilities, kind: str) -> list[tuple[str, Any, str, bool]]:
-    """Return (field, default, reason, whether a detail) for each field that the format lacks."""
+class _UncarriedField(msgspec.Struct, frozen=True):
+    """A field of one kind of event that a format lacks; a value other than `default` is a loss."""
+
+    name: str
+    default: Any
+    reason: str
+    is_detail: bool
+
+
+def _list_uncarried(format_: Capabilities, kind: str) -> list[_UncarriedField]:
+    """Return the fields of a kind of event that the format lacks."""
     blank = TYPES[kind]()
     carried = {*Event.__struct_fields__, *format_.carries.get(kind, ())}
-    return [
-        (f, getattr(blank, f), format_.lossy.get(f"{kind}.{f}", _NO_FIELD), f in DETAILS)
-        for f in TYPES[kind].__struct_fields__
-        if f not in carried
-    ]
+    fields = []
+    for name in TYPES[kind].__struct_fields__:
+        if name not in carried:
+            reason = format_.lossy.get(f"{kind}.{name}", _NO_FIELD)
+            fields.append(_UncarriedField(name, getattr(blank, name), reason, name in DETAILS))
+    return fields

@@ -24,20 +24,18 @@ from .lines import NAME
 from .read import AgUiReader
 from .write import AgUiWriter
 
+# types of AG-UI that are read as extensions
+_EXTENSIONS = frozenset({
+    "CUSTOM", "RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_START", "REASONING_END",
+})  # fmt: skip
+
 
 def _score(item: Item) -> float:
     """Return how likely an object is AG-UI's, from 0 to 1."""
     kind = item.obj.get("type")
     if not isinstance(kind, str):
         return 0.0
-    if kind in AgUiReader.HANDLERS or kind in (
-        "CUSTOM",
-        "RAW",
-        "ACTIVITY_SNAPSHOT",
-        "ACTIVITY_DELTA",
-        "REASONING_START",
-        "REASONING_END",
-    ):
+    if kind in AgUiReader.HANDLERS or kind in _EXTENSIONS:
         return 1.0
     return 0.3 if kind.isupper() and "_" in kind else 0.0
 

@@ -126,17 +126,12 @@ class AgUiReader(BlockReader):
             if not isinstance(call, dict) or self._calls.state_of(wire_id):
                 continue
             function = as_dict(call.get("function"))
-            name = text_of(function, "name")
-            args, raw = (
-                arguments_of(function.get("arguments")),
-                text_of_arguments(function.get("arguments")),
-            )
+            name, arguments = text_of(function, "name"), function.get("arguments")
             call_id, synthetic = self._calls.open_call(name, wire_id)
-            events.append(
-                self._run.derived(
-                    Call, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
-                )
-            )
+            fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
+            fields["args"] = arguments_of(arguments)
+            fields["raw_args"] = text_of_arguments(arguments)
+            events.append(self._run.derived(Call, **fields))
         return events
 
     def _snapshot_result(self, message: Obj, text: str) -> list[Event]:

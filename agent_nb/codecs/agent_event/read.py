@@ -42,16 +42,16 @@ class AgentEventReader:
         obj = item.obj
         if obj.get("type") in CONTROL:
             newest = self._runs.get(self._newest)
-            if newest is None or newest.over:
+            if newest is None or newest.is_over:
                 self._hold(obj)
                 return []
             return newest.read(obj)
         named_id = obj.get("runId")
         key = named_id if isinstance(named_id, str | int) else self._newest
         reader = self._runs.get(key) or self._unnamed_run(key)
-        if reader is None or (reader.over and obj.get("type") == "start"):
+        if reader is None or (reader.is_over and obj.get("type") == "start"):
             reader = self._begin(key, obj)
-        elif reader.over:
+        elif reader.is_over:
             self._losses.add("event after the end", "final and error are terminal", raw=dumps(obj))
             return []
         self._newest = key
@@ -78,7 +78,7 @@ class AgentEventReader:
     def _unnamed_run(self, key: Any) -> RunReader | None:
         """Return the open run that began without an id, if any, and file it under `key`."""
         unnamed = self._runs.get(None)
-        if unnamed is not None and not unnamed.over:
+        if unnamed is not None and not unnamed.is_over:
             self._runs[key] = self._runs.pop(None)
             return unnamed
         return None
@@ -89,6 +89,6 @@ class AgentEventReader:
         generated = key in self._runs or not isinstance(key, str)
         reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if generated else key)
         # of the runs that are over, only the newest are remembered
-        for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED_RUNS]:
+        for old in [k for k, r in self._runs.items() if r.is_over][:-_REMEMBERED_RUNS]:
             del self._runs[old]
         return reader

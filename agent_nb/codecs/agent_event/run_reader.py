@@ -51,7 +51,7 @@ class RunReader:
     """Reads one run or, with a `span`, a sub-agent's part of it."""
 
     def __init__(self, run: str, span: str = "") -> None:
-        self.over = False
+        self.is_over = False
         self._span = span
         self._where = {"span": span} if span else {}
         self._run = RunBuilder(
@@ -78,8 +78,8 @@ class RunReader:
         """Close the sub-agents, and the answer as incomplete; end the run if it waits for input."""
         out = [*self._close_children(), *self._text.close(incomplete=True)]
         out += self._close_view(incomplete=not self._awaits_input)
-        if self._awaits_input and not self.over:
-            self.over = True
+        if self._awaits_input and not self.is_over:
+            self.is_over = True
             out.append(self._derived(End, status="awaiting"))
         return out
 
@@ -101,7 +101,9 @@ class RunReader:
             data = {"agent": child_run, "run": child_run, "call_id": call_id}
             out += self._node(child, phase="enter", data=data)
         out += child.reader.read(obj)
-        return [*out, *self._node(child, phase="exit", result="ok")] if child.reader.over else out
+        return (
+            [*out, *self._node(child, phase="exit", result="ok")] if child.reader.is_over else out
+        )
 
     def _node(self, child: _Child, **fields: Any) -> list[Event]:
         location = {"span": child.span, "parent": self._span}
@@ -111,9 +113,9 @@ class RunReader:
         """Close the open sub-agents of a call that ended or, for "", of the run that ends."""
         out: list[Event] = []
         for (call, _), child in self._children.items():
-            if not child.reader.over and call_id in ("", call):
+            if not child.reader.is_over and call_id in ("", call):
                 out += child.reader.close()
-                child.reader.over = True
+                child.reader.is_over = True
                 result = "ok" if call_id else "interrupted"
                 out += self._node(child, phase="exit", result=result)
         return out
@@ -125,13 +127,11 @@ class RunReader:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
-        args, raw = arguments_of(obj.get("toolArgs")), text_of_arguments(obj.get("toolArgs"))
+        arguments = obj.get("toolArgs")
         call_id, synthetic = self._calls.open_call(name, wire_id)
-        return [
-            self._run.line(
-                Call, obj, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
-            )
-        ]
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
+        args, raw = arguments_of(arguments), text_of_arguments(arguments)
+        return [self._run.line(Call, obj, args=args, raw_args=raw, **fields)]
 
     def _progress(self, obj: Obj) -> list[Event]:
         """Read progress of a tool, or the event of a sub-agent in it."""
@@ -157,7 +157,7 @@ class RunReader:
 
     def _child_is_over(self, call_id: str, child_run: str) -> bool:
         child = self._children.get((call_id, child_run))
-        return child is not None and child.reader.over
+        return child is not None and child.reader.is_over
 
     def _stream(self, obj: Obj) -> list[Event]:
         text = obj.get("content")
@@ -170,11 +170,11 @@ class RunReader:
         return [self._run.line(RunStart, obj)]
 
     def _final(self, obj: Obj) -> list[Event]:
-        self.over = True
+        self.is_over = True
         return [*self._close_children(), self._run.line(End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
-        self.over = True
+        self.is_over = True
         return [
             *self._close_children(),
             self._run.line(Error, obj, message=text_of(obj, "error")),
@@ -183,7 +183,7 @@ class RunReader:
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         """Read the end of a run that was stopped: by the user, or by a limit."""
-        self.over = True
+        self.is_over = True
         detail = text_of(obj, "reason")
         cause: Any = detail if detail in _CAUSES else "user"
         stopped = self._derived(Interrupt, reason=cause, detail="" if detail == cause else detail)
@@ -200,7 +200,7 @@ class RunReader:
         """
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
-        new_lines, before = self._view.new_lines(obj), self._view.content
+        new_lines, before = self._view.list_new_lines(obj), self._view.content
         # the end is read last: the answer, which has no line of its own, must come before it
         end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
         for line in new_lines:
@@ -212,7 +212,8 @@ class RunReader:
         elif text != before:
             out.append(self._view_answer(before, incomplete=True))
             self._rewrites += 1
-            out += [self._view_delta(text)] if text else []
+            if text:
+                out.append(self._view_delta(text))
         question = as_dict(obj.get("awaitingInput"))
         if question and not end:
             out += self._view_question(question)

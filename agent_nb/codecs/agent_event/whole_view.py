@@ -36,7 +36,7 @@ class WholeView:
         self._progress_counts: dict[int, int] = {}  # step -> number of its lines of progress
         self._with_result: set[int] = set()  # steps whose result has had its line
 
-    def new_lines(self, obj: Obj) -> list[Obj]:
+    def list_new_lines(self, obj: Obj) -> list[Obj]:
         """Return the lines that a server of single events would have sent since the last view."""
         steps = [s for s in as_list(obj.get("steps")) if isinstance(s, dict)]
         end = _ENDS.get(text_of(obj, "status"))
@@ -48,12 +48,15 @@ class WholeView:
             if number >= self._steps_thought and is_over:
                 self._steps_thought = number + 1
                 thought = text_of(step, "thought")
-                out += [{"type": "thought", "content": thought}] if thought else []
+                if thought:
+                    out.append({"type": "thought", "content": thought})
             if action:
-                out += self._list_new_lines(number, action, step)
-        return [*out, *([{**end, "at": obj.get("at")}] if end else [])]
+                out += self._list_call_lines(number, action, step)
+        if end:
+            out.append({**end, "at": obj.get("at")})
+        return out
 
-    def _list_new_lines(self, number: int, action: Obj, step: Obj) -> list[Obj]:
+    def _list_call_lines(self, number: int, action: Obj, step: Obj) -> list[Obj]:
         """Return the new lines of the tool call in step `number`."""
         ids: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
         out: list[Obj] = []
@@ -64,11 +67,9 @@ class WholeView:
         before = self._progress_counts.get(number, 0)
         self._progress_counts[number] = max(before, len(reports))
         out += [{"type": "tool_progress", **ids, "data": data} for data in reports[before:]]
-        status = action.get("status")
-        failed, observation = status == "failed", step.get("observation")
-        if number not in self._with_result and (
-            status == "completed" or failed or observation is not None
-        ):
+        failed, observation = action.get("status") == "failed", step.get("observation")
+        has_result = failed or action.get("status") == "completed" or observation is not None
+        if has_result and number not in self._with_result:
             self._with_result.add(number)
             output = action.get("error") if failed and observation is None else observation
             kind = "tool_error" if failed else "tool_result"

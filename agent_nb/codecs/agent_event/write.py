@@ -51,7 +51,7 @@ class AgentEventWriter:
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
-        self._ids = options.form == "ids"
+        self._writes_ids = options.form == "ids"
         self._live = LiveBlocks()
         self._last_error = LastError(losses, _NOT_LAST)
         self._interrupt_reason = ""
@@ -86,17 +86,14 @@ class AgentEventWriter:
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
         """Return the fields of a line that name its tool and, in the form `ids`, its call."""
-        return {
-            "toolName": name or self._tools.get(call_id, ""),
-            **({"callId": call_id} if self._ids else {}),
-        }
+        names = {"toolName": name or self._tools.get(call_id, "")}
+        return {**names, "callId": call_id} if self._writes_ids else names
 
     def _nested(self, event: Event) -> list[Obj]:
         """Write a sub-agent's answer as progress of the call that runs it."""
+        name, text = self._tools.get(event.span, ""), ""
         if isinstance(event, Node):
             return []
-        call_id, name = event.span, self._tools.get(event.span, "")
-        text = ""
         if isinstance(event, Delta):
             text = event.text if event.of == "respond" else ""
             if name:  # else the sub-agent's call is unknown: the complete block counts as lost
@@ -106,11 +103,10 @@ class AgentEventWriter:
         elif isinstance(event, Respond):
             text = event.content
         if name and text:
-            return [{"type": "tool_progress", **self._tool(call_id, name), "data": text}]
+            return [{"type": "tool_progress", **self._tool(event.span, name), "data": text}]
         if not isinstance(event, Delta):
-            self._losses.add(
-                "nested events", "of a sub-agent only the answer travels, as progress of its call"
-            )
+            reason = "of a sub-agent only the answer travels, as progress of its call"
+            self._losses.add("nested events", reason)
         return []
 
     def _thought(self, event: Think) -> list[Obj]:
@@ -123,27 +119,22 @@ class AgentEventWriter:
         return [draw_stream(event.text)]
 
     def _respond(self, event: Respond) -> list[Obj]:
-        return (
-            [] if self._live.take(event) else [draw_stream(text) for text, _ in split_block(event)]
-        )
+        if self._live.take(event):
+            return []
+        return [draw_stream(text) for text, _ in split_block(event)]
 
     def _call(self, event: Call) -> list[Obj]:
         """Write a call; the model's text of the arguments is used only if it equals them."""
         self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
-        return [
-            {
-                **DRAW[Call](msgspec.structs.replace(event, raw_args=raw)),
-                **self._tool(event.call_id, event.name),
-            }
-        ]
+        drawn = DRAW[Call](msgspec.structs.replace(event, raw_args=raw))
+        return [{**drawn, **self._tool(event.call_id, event.name)}]
 
     def _progress(self, event: Progress) -> list[Obj]:
         data = progress_data(event)
         if event.data is not None and progress_fields({"data": data}) != {"data": event.data}:
-            self._losses.add(
-                "progress.data", "receivers take this shape of data for text or a fraction"
-            )
+            reason = "receivers take this shape of data for text or a fraction"
+            self._losses.add("progress.data", reason)
         if event.data is not None and event.message:
             self._losses.add("progress.message", "beside other data there is no place for it")
         return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
@@ -166,10 +157,8 @@ class AgentEventWriter:
         """Write the end; a run that was stopped ends with an error that names the reason."""
         reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
-            error = self._last_error.take() or Error(
-                message=event.finish_reason or "the run failed"
-            )
-            return [DRAW[Error](error)]
+            unnamed = Error(message=event.finish_reason or "the run failed")
+            return [DRAW[Error](self._last_error.take() or unnamed)]
         self._last_error.drop()
         if event.status == "ok":
             return [DRAW[End](event)]

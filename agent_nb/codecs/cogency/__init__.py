@@ -33,8 +33,9 @@ def _score(item: Item) -> float:
     kind = obj.get("type")
     if not isinstance(kind, str) or kind not in CogencyReader.HANDLERS or "seq" in obj:
         return 0.0
-    shape = obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}
-    return 0.9 if shape and "timestamp" in obj else 0.6 if shape else 0.2
+    if not obj.keys() <= {"type", "content", "payload", "step", "total", "timestamp"}:
+        return 0.2
+    return 0.9 if "timestamp" in obj else 0.6
 
 
 codec = Codec(

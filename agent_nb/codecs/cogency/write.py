@@ -46,8 +46,9 @@ class CogencyWriter:
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, after lines that were held back for it."""
-        derived = is_derived(event, NAME)
-        previous, self._newest = self._newest, self._newest if isinstance(event, Metric) else event
+        derived, previous = is_derived(event, NAME), self._newest
+        if not isinstance(event, Metric):
+            self._newest = event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
             return self._end_unfinished(event, previous)
         if self._batch and not derived:
@@ -65,14 +66,12 @@ class CogencyWriter:
             return []
         return self._write_after_metrics(event)
 
-    def _end_unfinished(self, event: End, before: Event | None) -> list[Item]:
+    def _end_unfinished(self, event: End, previous: Event | None) -> list[Item]:
         """End a run that failed or was stopped: without an `end`, after its error or interrupt."""
         reason = {"error": Error, "interrupted": Interrupt}.get(event.status)
-        if reason is None or not isinstance(before, reason):
-            self._losses.add(
-                "end.status",
-                "only an error or an interrupt before it shows that a run was not done",
-            )
+        if reason is None or not isinstance(previous, reason):
+            why = "only an error or an interrupt before it shows that a run was not done"
+            self._losses.add("end.status", why)
         return self.close()
 
     def _note_tool(self, event: Event) -> None:

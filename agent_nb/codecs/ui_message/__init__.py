@@ -33,10 +33,9 @@ def _score(item: Item) -> float:
         return 1.0
     if kind in _OWN or kind.startswith(("data-", "source-")):
         return 0.9
-    fits = (kind == "start" and obj.keys() <= {"type", "messageId", "messageMetadata"}) or (
-        kind == "error" and "errorText" in obj
-    )
-    return 0.8 if fits else 0.0
+    if kind == "start" and obj.keys() <= {"type", "messageId", "messageMetadata"}:
+        return 0.8
+    return 0.8 if kind == "error" and "errorText" in obj else 0.0
 
 
 codec = Codec(

@@ -25,12 +25,14 @@ from ...events import (
 )
 from ...wire import as_dict
 from ..block_protocol import BlockForm
+from ..foreign_values import fraction_of
 from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ui-message"
 #: The error of a call whose arguments are incomplete.
 CUT = "the arguments broke off"
+_PROGRESS_FIELDS = frozenset({"text", "progress", "message", "data"})
 #: Reasons of an interrupt.
 CAUSES = ("user", "timeout", "limit")
 # event, lines of start, delta and end, field of the block's id, field of a delta's text
@@ -79,25 +81,14 @@ def read_output(output: Any) -> Obj:
     """Return the fields of a progress event; an output of an unknown shape becomes its `data`."""
     if isinstance(output, str):
         return {"text": output}
-    if (
-        not isinstance(output, dict)
-        or not output
-        or not output.keys() <= {"text", "progress", "message", "data"}
-    ):
+    if not isinstance(output, dict) or not output or not output.keys() <= _PROGRESS_FIELDS:
         return {"data": output}
-    fraction = output.get("progress")
-    valid = fraction is None or (
-        isinstance(fraction, int | float) and not isinstance(fraction, bool) and 0 <= fraction <= 1
-    )
-    texts = [output.get(k, "") for k in ("text", "message")]
-    if not valid or not all(isinstance(w, str) for w in texts):
+    text, message = output.get("text", ""), output.get("message", "")
+    fraction = fraction_of(output.get("progress"))
+    is_invalid = fraction is None and output.get("progress") is not None
+    if is_invalid or not isinstance(text, str) or not isinstance(message, str):
         return {"data": output}
-    return {
-        "text": texts[0],
-        "message": texts[1],
-        "fraction": None if fraction is None else float(fraction),
-        "data": output.get("data"),
-    }
+    return {"text": text, "message": message, "fraction": fraction, "data": output.get("data")}
 
 
 #: type of an event -> the function that draws it

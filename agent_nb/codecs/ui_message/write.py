@@ -103,20 +103,9 @@ class UiMessageWriter(BlockWriter):
 
     def _progress(self, event: Progress) -> list[Obj]:
         """Write progress as a preliminary output; count a loss if it reads back differently."""
-        fields = {
-            "text": event.text,
-            "fraction": event.fraction,
-            "message": event.message,
-            "data": event.data,
-        }
-        read_back = {
-            "text": "",
-            "fraction": None,
-            "message": "",
-            "data": None,
-            **read_output(progress_output(event)),
-        }
-        if read_back != fields:
+        copy = Progress(call_id=event.call_id, **read_output(progress_output(event)))
+        fields = ("text", "fraction", "message", "data")
+        if any(getattr(copy, field) != getattr(event, field) for field in fields):
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
 
