@@ -10,7 +10,7 @@ Rules
 - `Scan` yields arguments as CallDelta, a preview (see `base`). A call whose name follows its
   arguments has no preview.
 - JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,
-  no nesting deeper than `MAX_DEPTH` (the dialects check this with `within_depth`). Of duplicate
+  no nesting deeper than `MAX_DEPTH` (the dialects check this with `check_depth`). Of duplicate
   members the last counts.
 """
 
@@ -200,7 +200,7 @@ def read_args(text: str) -> dict[str, Any]:
     return value
 
 
-def within_depth(depth: int) -> None:
+def check_depth(depth: int) -> None:
     """Raise ValueError if JSON is nested too deeply."""
     if depth > MAX_DEPTH:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")

@@ -22,7 +22,180 @@ from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST_TOOLS = 3
-_DEPTH = 4  # levels of nested values; a schema may contain itself
+_DEEPEST = 4  # levels of nested values; a schema may contain itself
+
+
+class Writer(Protocol):
+    """A text dialect, as far as it writes past turns; see `text_dialect`."""
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write one step of the assistant."""
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write the results of a batch."""
+
+
+def write_shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
+    """Return the examples for `tools` as messages that `dialect` writes.
+
+    `closing` is appended to each answer: the dialect's marker for the end of a turn.
+    """
+    return [
+        message
+        for example in make_examples(tools)
+        for message in _write_shot(dialect, example, closing)
+    ]
+
+
+def _write_shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
+    yield text_message("user", example.question)
+    if example.call is None or example.result is None:
+        yield text_message(
+            "assistant", dialect.assistant(example.thought, (), example.answer) + closing
+        )
+        return
+    yield text_message("assistant", dialect.assistant(example.thought, (example.call,), ""))
+    yield dialect.results((example.result,))
+    yield text_message(
+        "assistant", dialect.assistant(example.conclusion, (), example.answer) + closing
+    )
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A question, and the turns up to its answer; without `call` it is answered at once.
+
+    `thought` comes before the call or, without `call`, before the answer. `conclusion` comes
+    between the result of the call and the answer.
+    """
+
+    question: str
+    thought: str
+    answer: str
+    call: CallBlock | None = None
+    result: ResultBlock | None = None
+    conclusion: str = ""
+
+
+def make_examples(tools: Sequence[ToolSpec]) -> list[Example]:
+    """Return the examples for these tools; without tools, one question with its answer."""
+    if not tools:
+        return [_PLAIN]
+    return [_GREETING, *(_make_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
+
+
+_PLAIN = Example(
+    "What is a cat? Answer shortly.",
+    "The user asks what a cat is.",
+    "A cat is a small furry animal that many people keep.",
+)
+_GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
+
+
+def _make_example(tool: ToolSpec, number: int) -> Example:
+    """Return an example that calls `tool`; `number` makes its call id unique."""
+    args = make_args(tool)
+    first = next(iter(args), "")
+    result, answer = OUTCOMES.get(first, ("12", f"The result of {tool.name} is 12."))
+    return Example(
+        question=_write_question(tool, args),
+        thought=f"{PLAN}{tool.name}.",
+        answer=answer,
+        call=CallBlock(f"example_{number}", tool.name, args),
+        result=ResultBlock(f"example_{number}", tool.name, result),
+        conclusion=CONCLUSION,
+    )
+
+
+def _write_question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+    """Return the question: the first sentence of the tool's description, and the arguments."""
+    purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
+    values = [
+        str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
+    ]
+    return f"{purpose}: {', '.join(values)}" if values else f"{purpose}."
+
+
+def make_args(tool: ToolSpec) -> dict[str, Any]:
+    """Return plausible arguments for a tool."""
+    properties = render.properties_of(tool)
+    required = [n for n in tool.parameters.get("required", ()) if n in properties]
+    chosen = required or list(properties)[:1]
+    return {n: make_value(properties[n], tool.parameters, n) for n in chosen}
+
+
+def make_value(
+    schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
+) -> Any:
+    """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
+
+    `root`: the schema with the definitions. `name`: the parameter's name. `depth`: how many values
+    enclose this one.
+    """
+    schema = render.resolve(schema, root)
+    suggested = _value_from_schema(schema)
+    if suggested is not None:
+        return suggested
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((k for k in kind if k != "null"), "null")
+    for key in ("anyOf", "oneOf", "allOf"):
+        options = [
+            s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"
+        ]
+        if options and kind is None:
+            return make_value(options[0], root, name, depth)
+    return _make_of_type(str(kind), schema, root, name, depth) if depth < _DEEPEST else None
+
+
+def _value_from_schema(schema: Mapping[str, Any]) -> Any:
+    """Return a value that the schema itself contains, None if it has none."""
+    for key in ("examples", "enum"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    value = schema.get("const", schema.get("default"))
+    # an empty default, or the current folder, shows the model nothing to copy
+    return None if value in ("", ".", None) else value
+
+
+def _make_of_type(
+    kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int
+) -> Any:
+    """Return a value of the JSON type `kind`, a text for an unknown type; see `make_value`."""
+    if kind == "null":
+        return None
+    if kind == "boolean":
+        return True
+    if kind in ("integer", "number"):
+        return _make_number(schema, name)
+    if kind == "array":
+        items = schema.get("items")
+        # an item of "names" gets the value of a parameter "name"
+        item_name, item_schema = name.removesuffix("s"), items if isinstance(items, dict) else {}
+        item = make_value(item_schema, root, item_name, depth + 1)
+        return [item] * max(1, int(schema.get("minItems", 1)))
+    if kind == "object":
+        properties = schema.get("properties", {})
+        required = [n for n in schema.get("required", ()) if n in properties]
+        return {n: make_value(properties[n], root, n, depth + 1) for n in required}
+    return _make_text(schema, name)
+
+
+def _make_text(schema: Mapping[str, Any], name: str) -> str:
+    value = PLAUSIBLE.get(name.lower())
+    text = value if isinstance(value, str) else "example"
+    text = text.ljust(int(schema.get("minLength", 0)), "a")
+    return text[: int(schema.get("maxLength", len(text)))]
+
+
+def _make_number(schema: Mapping[str, Any], name: str) -> Any:
+    """Return a number within the bounds; an exclusive bound counts as the next whole number."""
+    value = PLAUSIBLE.get(name.lower())
+    number = value if isinstance(value, int) else 3
+    # without a bound, the default makes the bound admit `number`
+    low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
+    high = schema.get("maximum", schema.get("exclusiveMaximum", max(number, low) + 1) - 1)
+    return max(min(number, high), min(low, high))
+
 
 # parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
@@ -47,178 +220,3 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "command": ("notes.txt", "The command shows notes.txt."),
     "city": ("18 degrees", "In Paris it is 18 degrees."),
 }
-
-
-class Example(msgspec.Struct, frozen=True):
-    """A question, and the turns up to its answer; without `call` it is answered at once.
-
-    `thought` comes before the call or, without `call`, before the answer. `conclusion` comes
-    between the result of the call and the answer.
-    """
-
-    question: str
-    thought: str
-    answer: str
-    call: CallBlock | None = None
-    result: ResultBlock | None = None
-    conclusion: str = ""
-
-
-def examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return the examples for these tools; without tools, one question with its answer."""
-    if not tools:
-        return [_PLAIN]
-    return [_GREETING, *(_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
-
-
-_PLAIN = Example(
-    "What is a cat? Answer shortly.",
-    "The user asks what a cat is.",
-    "A cat is a small furry animal that many people keep.",
-)
-_GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
-
-
-def _example(tool: ToolSpec, number: int) -> Example:
-    """Return an example that calls `tool`; `number` makes its call id unique."""
-    args = example_args(tool)
-    first = next(iter(args), "")
-    result, answer = OUTCOMES.get(first, ("12", f"The result of {tool.name} is 12."))
-    return Example(
-        question=_question(tool, args),
-        thought=f"{PLAN}{tool.name}.",
-        answer=answer,
-        call=CallBlock(f"example_{number}", tool.name, args),
-        result=ResultBlock(f"example_{number}", tool.name, result),
-        conclusion=CONCLUSION,
-    )
-
-
-def _question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """Return the question: the first sentence of the tool's description, and the arguments."""
-    purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
-    values = [
-        str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
-    ]
-    return f"{purpose}: {', '.join(values)}" if values else f"{purpose}."
-
-
-def example_args(tool: ToolSpec) -> dict[str, Any]:
-    """Return plausible arguments for a tool."""
-    properties = render.properties_of(tool)
-    required = [n for n in tool.parameters.get("required", ()) if n in properties]
-    chosen = required or list(properties)[:1]
-    return {n: example_value(properties[n], tool.parameters, n) for n in chosen}
-
-
-def example_value(
-    schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
-) -> Any:
-    """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
-
-    `root`: the schema with the definitions. `name`: the parameter's name. `depth`: how many values
-    enclose this one.
-    """
-    schema = render.resolve(schema, root)
-    suggested = _value_from_schema(schema)
-    if suggested is not None:
-        return suggested
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = next((k for k in kind if k != "null"), "null")
-    for key in ("anyOf", "oneOf", "allOf"):
-        options = [
-            s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"
-        ]
-        if options and kind is None:
-            return example_value(options[0], root, name, depth)
-    maker = _MAKERS.get(str(kind), _make_text)
-    return maker(schema, root, name, depth) if depth < _DEPTH else None
-
-
-def _value_from_schema(schema: Mapping[str, Any]) -> Any:
-    """Return a value that the schema itself contains, None if it has none."""
-    for key in ("examples", "enum"):
-        if isinstance(schema.get(key), list) and schema[key]:
-            return schema[key][0]
-    value = schema.get("const", schema.get("default"))
-    # an empty default, or the current folder, shows the model nothing to copy
-    return None if value in ("", ".", None) else value
-
-
-def _make_text(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
-    value = PLAUSIBLE.get(name.lower())
-    text = value if isinstance(value, str) else "example"
-    text = text.ljust(int(schema.get("minLength", 0)), "a")
-    return text[: int(schema.get("maxLength", len(text)))]
-
-
-def _make_number(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
-    """Return a number within the bounds; an exclusive bound counts as the next whole number."""
-    value = PLAUSIBLE.get(name.lower())
-    number = value if isinstance(value, int) else 3
-    # without a bound, the default makes the bound admit `number`
-    low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
-    high = schema.get("maximum", schema.get("exclusiveMaximum", max(number, low) + 1) - 1)
-    return max(min(number, high), min(low, high))
-
-
-def _make_array(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
-    items = schema.get("items")
-    # an item of "names" gets the value of a parameter "name"
-    item = example_value(
-        items if isinstance(items, dict) else {}, root, name.removesuffix("s"), depth + 1
-    )
-    return [item] * max(1, int(schema.get("minItems", 1)))
-
-
-def _make_object(schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int) -> Any:
-    properties = schema.get("properties", {})
-    return {
-        n: example_value(properties[n], root, n, depth + 1)
-        for n in schema.get("required", ())
-        if n in properties
-    }
-
-
-_MAKERS = {  # type of the schema -> function (schema, root, name, depth) that makes a value
-    "string": _make_text,
-    "integer": _make_number,
-    "number": _make_number,
-    "array": _make_array,
-    "object": _make_object,
-    "boolean": lambda *_: True,
-    "null": lambda *_: None,
-}
-
-
-class Writer(Protocol):
-    """A text dialect, as far as it writes past turns; see `text_dialect`."""
-
-    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
-        """Write one step of the assistant."""
-
-    def results(self, results: Sequence[ResultBlock]) -> Message:
-        """Write the results of a batch."""
-
-
-def shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
-    """Return the examples for `tools` as messages that `dialect` writes.
-
-    `closing` is appended to each answer: the dialect's marker for the end of a turn.
-    """
-    return [message for example in examples(tools) for message in _shot(dialect, example, closing)]
-
-
-def _shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
-    yield text_message("user", example.question)
-    if example.call is None or example.result is None:
-        yield text_message(
-            "assistant", dialect.assistant(example.thought, (), example.answer) + closing
-        )
-        return
-    yield text_message("assistant", dialect.assistant(example.thought, (example.call,), ""))
-    yield dialect.results((example.result,))
-    yield text_message(
-        "assistant", dialect.assistant(example.conclusion, (), example.answer) + closing
-    )

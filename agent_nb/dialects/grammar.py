@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..models import OutputSchema, ToolSpec
-from .recursion import bounded_depth
+from .recursion import bound_depth
 
 # regular expressions without `<` and `§`, with which the markers of both dialects begin
 THOUGHT = r"/[^<§\n]{5,400}/"
@@ -34,7 +34,7 @@ SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
 SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\.[a-z0-9]{1,8})?\.?/"
 
 
-def shared_rules(
+def write_shared_rules(
     tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
 ) -> list[str]:
     """Return the rules that the dialects share.
@@ -43,33 +43,30 @@ def shared_rules(
     (the one before the reply), which for a `small` model replace `thought`. `answered`: the run has
     results already. `answer`: the schema of the reply, if it is JSON.
     """
-    rules = _rules_for_text(tools, small=small, answered=answered)
-    if answer is None:
-        return rules
-    reply = f"reply: {as_json(answer_schema(answer))}"
-    return [reply if rule.startswith("reply:") else rule for rule in rules]
+    rules = _choose_small_rules(tools, answered=answered) if small else _choose_rules(tools)
+    if answer is not None:
+        rules["reply"] = write_json_term(make_answer_schema(answer))
+    return ["%llguidance {}", *(f"{name}: {form}" for name, form in rules.items())]
 
 
-def _rules_for_text(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
-    if not small:
-        rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
-        return ["%llguidance {}", *(rules if tools else rules[:2])]
+def _choose_rules(tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """Return name -> form of the rules for texts."""
+    rules = {"thought": THOUGHT, "reply": ANSWER}
+    return {**rules, "plan": "thought", "settled": "thought"} if tools else rules
+
+
+def _choose_small_rules(tools: Sequence[ToolSpec], *, answered: bool) -> dict[str, str]:
+    """Return name -> form of the rules for texts of a small model."""
     if not tools:
-        sentences = 'reply: SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
-        return [
-            "%llguidance {}",
-            f"thought: {SHORT_THOUGHT}",
-            f"SENTENCE: {SHORT_ANSWER}",
-            sentences,
-        ]
+        sentences = 'SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
+        return {"thought": SHORT_THOUGHT, "SENTENCE": SHORT_ANSWER, "reply": sentences}
     names = " | ".join(json.dumps(t.name) for t in tools)
-    return [
-        "%llguidance {}",
-        f"SENTENCE: {SHORT_ANSWER}",
-        "reply: SENTENCE" if answered else 'reply: SENTENCE (" " SENTENCE)?',
-        f'plan: {json.dumps(PLAN)} ( {names} ) "."',
-        f"settled: {json.dumps(CONCLUSION if answered else NO_TOOL)}",
-    ]
+    return {
+        "SENTENCE": SHORT_ANSWER,
+        "reply": "SENTENCE" if answered else 'SENTENCE (" " SENTENCE)?',
+        "plan": f'{json.dumps(PLAN)} ( {names} ) "."',
+        "settled": json.dumps(CONCLUSION if answered else NO_TOOL),
+    }
 
 
 # bounds where a schema has none
@@ -103,28 +100,28 @@ _LIST_KEYWORDS = {
 }
 
 
-def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def make_batch_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of a batch: an array of one to `MOST_CALLS` calls of the given tools."""
     items, definitions = _describe_calls(tools)
     return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": items, **definitions}
 
 
-def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def make_call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of one call of one of the given tools."""
     items, definitions = _describe_calls(tools)
     return {**items, **definitions}
 
 
-def answer_schema(answer: OutputSchema) -> dict[str, Any]:
+def make_answer_schema(answer: OutputSchema) -> dict[str, Any]:
     """Return the schema of a typed answer."""
     prefix = "answer_"
-    schema = bounded_depth(answer.schema)
+    schema = bound_depth(answer.schema)
     local = schema.get("$defs", {})
     definitions = {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
     return {**bound_schema(schema, prefix), **({"$defs": definitions} if definitions else {})}
 
 
-def as_json(schema: Mapping[str, Any]) -> str:
+def write_json_term(schema: Mapping[str, Any]) -> str:
     """Return a schema as a `%json` term: one line, with the white space of the few-shot turns."""
     form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
@@ -163,57 +160,52 @@ def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     for key, target in _LIST_KEYWORDS.items():
         if isinstance(schema.get(key), list):
             out[target] = [bound_schema(s, prefix, name) for s in schema[key]]
-    if schema.get("format") in _FORMATS:
-        out["format"] = schema["format"]
-    pattern = schema.get("pattern", _FORMAT_PATTERNS.get(str(schema.get("format"))))
-    if isinstance(pattern, str) and not _UNSUPPORTED.search(pattern):
-        out["pattern"] = pattern
+    out |= _keep_text_form(schema)
     if "items" in schema:
         out["items"] = bound_schema(schema["items"], prefix, name)
     kinds = schema.get("type", ())
     for kind in [kinds] if isinstance(kinds, str) else kinds:
-        if kind in _BOUNDS:  # a boolean and null need no bound
-            _BOUNDS[kind](schema, out, prefix, name)
+        if kind == "object":
+            out |= _bound_members(schema, prefix, name)
+        else:
+            out |= _choose_bounds(kind, out, name)
     return out
 
 
-def _bound_text(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    if not {"enum", "const", "maxLength", "format"} & out.keys():
-        out["maxLength"] = max(
-            LONG_TEXT if name.lower() in LONG_NAMES else SHORT_TEXT, int(out.get("minLength", 0))
-        )
+def _keep_text_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `format` and `pattern` of a text, as far as llguidance knows them."""
+    form = schema.get("format")
+    kept = {"format": form} if form in _FORMATS else {}
+    pattern = schema.get("pattern", _FORMAT_PATTERNS.get(str(form)))
+    supported = isinstance(pattern, str) and not _UNSUPPORTED.search(pattern)
+    return {**kept, "pattern": pattern} if supported else kept
 
 
-def _bound_number(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    if not {"enum", "const"} & out.keys():
-        if "minimum" not in out and "exclusiveMinimum" not in out:
-            out["minimum"] = -LARGEST_NUMBER
-        if "maximum" not in out and "exclusiveMaximum" not in out:
-            out["maximum"] = LARGEST_NUMBER
+def _choose_bounds(kind: str, keywords: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the bounds that a value of the type `kind` with these keywords lacks."""
+    if kind == "array" and "maxItems" not in keywords:
+        return {"maxItems": max(MOST_ITEMS, int(keywords.get("minItems", 0)))}
+    if {"enum", "const"} & keywords.keys():
+        return {}
+    bounds: dict[str, Any] = {}
+    if kind == "string" and not {"maxLength", "format"} & keywords.keys():
+        longest = LONG_TEXT if name.lower() in LONG_NAMES else SHORT_TEXT
+        bounds["maxLength"] = max(longest, int(keywords.get("minLength", 0)))
+    if kind in ("number", "integer") and not {"minimum", "exclusiveMinimum"} & keywords.keys():
+        bounds["minimum"] = -LARGEST_NUMBER
+    if kind in ("number", "integer") and not {"maximum", "exclusiveMaximum"} & keywords.keys():
+        bounds["maximum"] = LARGEST_NUMBER
+    return bounds
 
 
-def _bound_array(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
-    out.setdefault("maxItems", max(MOST_ITEMS, int(out.get("minItems", 0))))
-
-
-def _bound_object(schema: Mapping[str, Any], out: dict[str, Any], prefix: str, name: str) -> None:
+def _bound_members(schema: Mapping[str, Any], prefix: str, name: str) -> dict[str, Any]:
+    """Return the keywords of an object; one without properties may have any member."""
+    out: dict[str, Any] = {}
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
         out["properties"] = {n: bound_schema(s, prefix, str(n)) for n, s in properties.items()}
         out["required"] = [n for n in schema.get("required", ()) if n in properties]
-    additional = schema.get("additionalProperties", not properties and "properties" not in schema)
-    out["additionalProperties"] = (
-        bound_schema(additional, prefix, name)
-        if isinstance(additional, Mapping)
-        else bool(additional)
-    )
-
-
-# type in a schema -> function that adds bounds to `out`
-_BOUNDS = {
-    "string": _bound_text,
-    "number": _bound_number,
-    "integer": _bound_number,
-    "array": _bound_array,
-    "object": _bound_object,
-}
+    additional = schema.get("additionalProperties", "properties" not in schema)
+    if isinstance(additional, Mapping):
+        return {**out, "additionalProperties": bound_schema(additional, prefix, name)}
+    return {**out, "additionalProperties": bool(additional)}

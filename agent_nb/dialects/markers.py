@@ -219,7 +219,7 @@ class MarkerParser:
         if marker := self._leading_markers.match(buf, self._pos):
             self._begin_tag(marker)
         # what follows can no longer become a leading tag
-        elif self._final or self._leading_markers.hold(buf, self._pos) != self._pos:
+        elif self._final or self._leading_markers.find_start(buf, self._pos) != self._pos:
             self._end_lead()
 
     def _end_lead(self) -> None:
@@ -237,7 +237,7 @@ class MarkerParser:
             if self._mode != mode or self.stopped:
                 return
         at_end = self._final and not self._cut
-        end = len(buf) if at_end else self._markers.hold(buf, self._pos)
+        end = len(buf) if at_end else self._markers.find_start(buf, self._pos)
         if self._final and end == len(buf) - 1:
             end += 1  # a lone "<" is more likely text than half a marker
         self._emit(buf[self._pos : end])

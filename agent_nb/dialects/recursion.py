@@ -20,13 +20,13 @@ LEVELS = 2  # how many copies of a recursive definition lie one inside the other
 MOST_ITEMS = 2  # the most items of a list whose items are recursive
 
 
-def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def bound_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema without recursion; unchanged if it has none or cannot be bounded."""
     definitions = schema.get("$defs", {})
     names = recursive_names(definitions)
     if not names:
         return schema
-    return _Unrolled(definitions, names).schema(schema) or schema
+    return _Unrolled(definitions, names).bound_root(schema) or schema
 
 
 class _Unrolled:
@@ -47,7 +47,7 @@ class _Unrolled:
                 if copy is not None:
                     self._copies[f"{name}_{level}"] = copy
 
-    def schema(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
+    def bound_root(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the root with its bounded definitions; None if it cannot be bounded."""
         others = {
             name: self._bound(each, 0)
@@ -71,45 +71,41 @@ class _Unrolled:
             target = f"{name}_{level}"
             return {"$ref": f"#/$defs/{target}"} if target in self._copies else None
         bound = dict(schema)
-        for key in ("anyOf", "oneOf"):
-            if key in schema:
-                bound[key] = [
-                    o for o in (self._bound(s, level) for s in schema[key]) if o is not None
-                ]
-                if not bound[key]:
-                    return None
-        return (
-            bound if self._bound_array(bound, level) and self._bound_object(bound, level) else None
-        )
+        for key in {"anyOf", "oneOf"} & schema.keys():  # one option is enough
+            options = (self._bound(option, level) for option in schema[key])
+            bound[key] = [option for option in options if option is not None]
+            if not bound[key]:
+                return None
+        for key in {"allOf", "prefixItems"} & schema.keys():  # every part is needed
+            bound[key] = [self._bound(part, level) for part in schema[key]]
+            if None in bound[key]:
+                return None
+        items, members = self._bound_items(schema, level), self._bound_members(schema, level)
+        return None if items is None or members is None else bound | items | members
 
-    def _bound_array(self, schema: dict[str, Any], level: int) -> bool:
-        """Bound the items of an array; return whether it can end."""
-        prefix_items = [self._bound(each, level) for each in schema.get("prefixItems", ())]
-        if None in prefix_items:
-            return False
-        schema |= {"prefixItems": prefix_items} if prefix_items else {}
+    def _bound_items(self, schema: Mapping[str, Any], level: int) -> dict[str, Any] | None:
+        """Return the changed keywords of an array; None if it must have endless items."""
         if "items" not in schema:
-            return True
-        items = self._bound(schema["items"], level)
+            return {}
+        items, least = self._bound(schema["items"], level), int(schema.get("minItems", 0))
         if items is None:
-            schema["items"], schema["maxItems"] = {"type": "null"}, 0
-        elif items != schema["items"]:
-            limit = max(MOST_ITEMS, int(schema.get("minItems", 0)))
-            schema["items"] = items
-            schema["maxItems"] = min(limit, int(schema.get("maxItems", limit)))
-        # a list that must be empty is possible only if the schema demands no items
-        return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
+            return None if least > 0 else {"items": {"type": "null"}, "maxItems": 0}
+        if items == schema["items"]:
+            return {}
+        limit = max(MOST_ITEMS, least)
+        return {"items": items, "maxItems": min(limit, int(schema.get("maxItems", limit)))}
 
-    def _bound_object(self, schema: dict[str, Any], level: int) -> bool:
-        """Bound the members of an object; return whether it can end."""
+    def _bound_members(self, schema: Mapping[str, Any], level: int) -> dict[str, Any] | None:
+        """Return the changed keywords of an object; None if it must have an endless member."""
         members = {n: self._bound(s, level) for n, s in schema.get("properties", {}).items()}
-        left_out = {n for n, s in members.items() if s is None}
-        if left_out & set(schema.get("required", ())):
-            return False
-        if members:
-            schema["properties"] = {n: s for n, s in members.items() if n not in left_out}
+        if any(members.get(name, True) is None for name in schema.get("required", ())):
+            return None
+        finite = {name: member for name, member in members.items() if member is not None}
+        changed: dict[str, Any] = {"properties": finite} if members else {}
         additional = schema.get("additionalProperties")
         if isinstance(additional, Mapping):
             bound_additional = self._bound(additional, level)
-            schema["additionalProperties"] = False if bound_additional is None else bound_additional
-        return True
+            changed["additionalProperties"] = (
+                False if bound_additional is None else bound_additional
+            )
+        return changed

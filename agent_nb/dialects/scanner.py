@@ -19,9 +19,8 @@ from collections.abc import Iterable
 class Markers:
     """A set of markers.
 
-    `pattern` finds a complete marker. `texts`: the texts of the markers. `hold` holds back the
-    beginning of one, and a whole one too, since the pattern may need the next character. `fold`:
-    ignore the case of letters in `texts`.
+    `pattern` finds a complete marker. `texts`: the texts of the markers. `fold`: ignore the
+    case of letters in `texts`.
     """
 
     def __init__(self, pattern: str, texts: Iterable[str], *, fold: bool = False) -> None:
@@ -33,8 +32,11 @@ class Markers:
         self._longest = max(map(len, folded), default=0)
         self._beginnings = frozenset(w[:n] for w in folded for n in range(1, len(w) + 1))
 
-    def hold(self, text: str, start: int) -> int:
-        """Return where, from `start`, the end of `text` may begin a marker; else its length."""
+    def find_start(self, text: str, start: int) -> int:
+        """Return where, from `start`, the end of `text` may begin a marker; else its length.
+
+        A whole marker counts too, since the pattern may need the next character.
+        """
         first = max(start, len(text) - self._longest)
         sigil_at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)
         if sigil_at < 0:
@@ -44,6 +46,6 @@ class Markers:
 
 
 def find_marker_start(text: str, start: int, marker: str) -> int:
-    """Return where, from `start`, the end of `text` may begin `marker`; else its length."""
+    """Return the same for the one marker of a text that does not have it whole."""
     position = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
     return position if position >= 0 and marker.startswith(text[position:]) else len(text)

@@ -73,7 +73,7 @@ class Section(TextDialect):
                 *rules,
                 f'start: "§THINK: " ( plan "\\n" call {optional_calls}"§EXECUTE" | settled "\\n" answer )',
                 'call: "§CALL: " object "\\n"',
-                f"object: {grammar.as_json(grammar.call_schema(tools))}",
+                f"object: {grammar.write_json_term(grammar.make_call_schema(tools))}",
                 "",
             ]
         )

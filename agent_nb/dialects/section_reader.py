@@ -22,7 +22,7 @@ import re
 
 from ..models import End, Execute, Fault, Text, Thought
 from .call_assembly import cut_calls
-from .calls import Scan, read_call, within_depth
+from .calls import Scan, check_depth, read_call
 from .markers import NO_TAGS, SHOWN, MarkerParser, ThoughtTags
 
 LARGEST = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
@@ -32,21 +32,21 @@ EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
 _MARKERS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
 
 
-def _any_case(word: str) -> str:
+def _match_any_case(word: str) -> str:
     # the flag IGNORECASE would also match other letters that fold to ASCII, such as "ſ" for "s"
     return "".join(f"[{c.upper()}{c}]" for c in word)
 
 
-def _pattern(boundary: str) -> str:
+def _make_pattern(boundary: str) -> str:
     """Return the pattern of complete markers; `boundary` must follow §EXECUTE and §END."""
-    content = "|".join(f"(?P<{w}>{_any_case(w)}:)" for w in ("think", "call", "respond"))
-    control = "|".join(f"(?P<{w}>{_any_case(w)}{boundary})" for w in ("execute", "end"))
+    content = "|".join(f"(?P<{w}>{_match_any_case(w)}:)" for w in ("think", "call", "respond"))
+    control = "|".join(f"(?P<{w}>{_match_any_case(w)}{boundary})" for w in ("execute", "end"))
     return rf"§(?:{content}|{control})|(?P<system>\[SYSTEM:)"
 
 
 # while more text may come, §END needs its next character; at the end of the stream it does not
-_PATTERN = _pattern(r"(?=\W)")
-_FINAL_PATTERN = _pattern(r"(?!\w)")
+_PATTERN = _make_pattern(r"(?=\W)")
+_FINAL_PATTERN = _make_pattern(r"(?!\w)")
 _find_bracket = re.compile(r"[\[\]§]").search
 
 
@@ -56,12 +56,12 @@ class SectionParser(MarkerParser):
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
         super().__init__(_PATTERN, _MARKERS, tags, last=_FINAL_PATTERN, fold=True)
         self._handlers |= {
-            "think": self._think,
-            "call": self._call,
-            "respond": self._respond,
-            "execute": self._execute,
-            "end": self._end,
-            "system": self._system,
+            "think": self._on_think,
+            "call": self._on_call,
+            "respond": self._on_respond,
+            "execute": self._on_execute,
+            "end": self._on_end,
+            "system": self._on_system,
         }
         self._next_index = 0  # of the next call; malformed calls count
         self._scan: Scan | None = None  # of the open call
@@ -75,10 +75,10 @@ class SectionParser(MarkerParser):
         self._pos = match.end()
         self._mode = self._skip_blank
 
-    def _think(self, match: re.Match[str]) -> None:
+    def _on_think(self, match: re.Match[str]) -> None:
         self._begin_section(match, Thought)
 
-    def _respond(self, match: re.Match[str]) -> None:
+    def _on_respond(self, match: re.Match[str]) -> None:
         self._begin_section(match, Text)
 
     def _skip_blank(self) -> None:
@@ -87,13 +87,13 @@ class SectionParser(MarkerParser):
         if self._pos < len(self._buf):
             self._mode = self._read_text
 
-    def _execute(self, match: re.Match[str]) -> None:
+    def _on_execute(self, match: re.Match[str]) -> None:
         self._stop(match, Execute(self._fault))
 
-    def _end(self, match: re.Match[str]) -> None:
+    def _on_end(self, match: re.Match[str]) -> None:
         self._stop(match, End())
 
-    def _call(self, match: re.Match[str]) -> None:
+    def _on_call(self, match: re.Match[str]) -> None:
         self._begin_section(match, Text)
         self._mode = self._read_call_start
 
@@ -104,7 +104,7 @@ class SectionParser(MarkerParser):
             return
         self._mode = self._read_text
         if self._buf[self._pos] != "{":
-            self._malformed("it does not begin with {")
+            self._note_malformed("it does not begin with {")
         else:
             self._start_keeping(self._pos)
             self._block_offset = self._buf_offset + self._pos
@@ -121,7 +121,7 @@ class SectionParser(MarkerParser):
             if markers.match(buf, pos):
                 self._end_malformed(pos)
                 return
-            if not self._final and markers.hold(buf, pos) == pos:
+            if not self._final and markers.find_start(buf, pos) == pos:
                 stop = "more"
                 break
             stop, pos = scan.run(buf, pos + 1, self._out)
@@ -142,21 +142,21 @@ class SectionParser(MarkerParser):
             self._take_kept(self._pos, self._read_text)
             self._next_index = scan.calls
         elif self._kept_length(pos) > LARGEST:
-            self._too_large()
+            self._report_too_large()
 
     def _end_object(self, pos: int) -> None:
         """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
         scan = self._scan
         assert scan is not None
         if self._kept_length(pos) > LARGEST:
-            self._too_large()
+            self._report_too_large()
             return
         text = self._take_kept(pos, self._skip_blank)
         try:
-            within_depth(scan.deepest)
+            check_depth(scan.deepest)
             self._out.append(read_call(text, self._next_index))
         except ValueError as fault:
-            self._malformed(str(fault))
+            self._note_malformed(str(fault))
             self._mode = self._read_text
             self._emit(text)
         self._next_index = scan.calls
@@ -176,16 +176,16 @@ class SectionParser(MarkerParser):
         try:
             read_call(text)
         except ValueError as fault:
-            self._malformed(str(fault))
+            self._note_malformed(str(fault))
 
-    def _malformed(self, why: str) -> None:
+    def _note_malformed(self, why: str) -> None:
         """Note the fault of a call for the next §EXECUTE; only the first one counts."""
         self._fault = (
             self._fault
             or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
         )
 
-    def _system(self, match: re.Match[str]) -> None:
+    def _on_system(self, match: re.Match[str]) -> None:
         if self._part_type is Thought:  # a thought may quote it
             self._emit_marker(match)
             return
@@ -209,7 +209,7 @@ class SectionParser(MarkerParser):
                 if markers.match(buf, marker_at):
                     self._end_forged(marker_at)
                     return
-                if not self._final and markers.hold(buf, marker_at) == marker_at:
+                if not self._final and markers.find_start(buf, marker_at) == marker_at:
                     self._pos = marker_at
                     return
                 continue
@@ -227,5 +227,5 @@ class SectionParser(MarkerParser):
         message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
-    def _too_large(self) -> None:
+    def _report_too_large(self) -> None:
         self._give_up("call", LARGEST, self._take_kept(self._pos, self._read_text))

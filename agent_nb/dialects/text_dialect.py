@@ -62,13 +62,15 @@ class TextDialect(Dialect):
 
     def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
         """Return example turns for a few tools: a call, its result and the answer."""
-        return examples.shots(self, tools, closing=self.closing)
+        return examples.write_shots(self, tools, closing=self.closing)
 
     def grammar(
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        return self.turn_grammar(tools, grammar.shared_rules(tools, small=small, answered=answered))
+        return self.turn_grammar(
+            tools, grammar.write_shared_rules(tools, small=small, answered=answered)
+        )
 
     def typed_grammar(
         self,
@@ -79,7 +81,9 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        shared_rules = grammar.shared_rules(tools, small=small, answered=answered, answer=answer)
+        shared_rules = grammar.write_shared_rules(
+            tools, small=small, answered=answered, answer=answer
+        )
         return self.turn_grammar(tools, shared_rules)
 
     def parser(self) -> Parser:
@@ -92,7 +96,4 @@ class TextDialect(Dialect):
 
     @abstractmethod
     def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
-        """Return the grammar of a turn.
-
-        `shared_rules`: the rules of the grammar that both dialects share (`grammar.shared_rules`).
-        """
+        """Return the grammar of a turn, which begins with the `shared_rules` of both dialects."""

@@ -60,7 +60,7 @@ class Xml(TextDialect):
                 *shared_rules,
                 'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
                 'batch: "<execute>\\n" calls "\\n</execute>"',
-                f"calls: {grammar.as_json(grammar.calls_schema(tools))}",
+                f"calls: {grammar.write_json_term(grammar.make_batch_schema(tools))}",
                 "",
             ]
         )

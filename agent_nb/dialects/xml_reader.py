@@ -23,7 +23,7 @@ import re
 
 from ..models import Call, End, Execute, Fault
 from .call_assembly import cut_calls
-from .calls import Scan, read_batch, within_depth
+from .calls import Scan, check_depth, read_batch
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .scanner import find_marker_start
 
@@ -47,24 +47,23 @@ class XmlParser(MarkerParser):
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
         super().__init__(_PATTERN, _MARKERS, tags)
         self._handlers |= {
-            "think": self._think,
-            "block": self._begin_block,
-            "end": self._end,
-            "respond": self._respond,
+            "think": self._on_think,
+            "block": self._on_block,
+            "end": self._on_end,
+            "respond": self._on_respond,
         }
         self._responding = False  # inside <respond>
         self._next_index = 0  # of the next call; calls of malformed blocks count
         self._kind = ""  # of the open block: execute or results
         self._scan: Scan | None = None  # of the open block, if it begins like JSON
-        self._mention = False  # prose follows the opening tag: it may only be mentioned
 
-    def _think(self, match: re.Match[str]) -> None:
+    def _on_think(self, match: re.Match[str]) -> None:
         self._begin_thought(match.end(), "</think>")
 
-    def _end(self, match: re.Match[str]) -> None:
+    def _on_end(self, match: re.Match[str]) -> None:
         self._stop(match, End())
 
-    def _respond(self, match: re.Match[str]) -> None:
+    def _on_respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
         if not opening and not self._responding:
             self._emit_marker(match)  # a closing tag without an opening one is text
@@ -72,13 +71,13 @@ class XmlParser(MarkerParser):
         self._responding = opening
         self._pos = match.end()
 
-    def _begin_block(self, match: re.Match[str]) -> None:
+    def _on_block(self, match: re.Match[str]) -> None:
         self._kind = match["block"]
         self._block_offset = self._buf_offset + match.start()
         self._closing = f"</{self._kind}>"
         self._pos = match.end()
         self._start_keeping(self._pos)
-        self._scan, self._mention = None, False
+        self._scan = None
         self._mode = self._read_block_start
 
     def _read_block_start(self) -> None:
@@ -93,8 +92,7 @@ class XmlParser(MarkerParser):
             self._mode = self._read_json
             return
         # an empty block and a code fence are read up to the closing tag, however far away it is
-        self._mention = bool(first) and first != "```"
-        self._mode = self._read_raw
+        self._mode = self._read_raw if first in ("", "```") else self._read_mention
 
     def _read_json(self) -> None:
         """Mode: JSON up to the closing tag outside its strings."""
@@ -125,21 +123,27 @@ class XmlParser(MarkerParser):
 
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
-        buf = self._buf
-        block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
-        last = block_start + MENTION + len(self._closing) if self._mention else len(buf)
-        end = buf.find(self._closing, self._pos, last)
-        stop = end
-        if end < 0:
-            stop = len(buf) if self._final else find_marker_start(buf, self._pos, self._closing)
-        if self._mention and (self._kept_length(stop) > MENTION or (end < 0 and self._final)):
-            self._end_mention()
-        elif end >= 0:
+        end = self._buf.find(self._closing, self._pos)
+        if end >= 0:
             self._end_block(end)
         elif self._final:
             self._end_unclosed()
-        elif self._kept_length(stop) > LARGEST:
-            self._report_too_large()
+        else:
+            self._pos = find_marker_start(self._buf, self._pos, self._closing)
+            if self._kept_length(self._pos) > LARGEST:
+                self._report_too_large()
+
+    def _read_mention(self) -> None:
+        """Mode: prose after an opening tag, which the model perhaps only mentioned."""
+        block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
+        last = block_start + MENTION + len(self._closing)
+        end = self._buf.find(self._closing, self._pos, last)
+        if end >= 0:
+            self._end_block(end)
+            return
+        stop = find_marker_start(self._buf, self._pos, self._closing)
+        if self._final or self._kept_length(stop) > MENTION:
+            self._end_mention()
         else:
             self._pos = stop
 
@@ -173,7 +177,7 @@ class XmlParser(MarkerParser):
         """Return the calls of a block. Raises ValueError with a message for the model."""
         if not text.strip():
             raise ValueError("it is empty")
-        within_depth(self._scan.deepest if self._scan is not None else 0)
+        check_depth(self._scan.deepest if self._scan is not None else 0)
         return read_batch(text, self._next_index)
 
     def _end_unclosed(self) -> None:

@@ -47,7 +47,7 @@ MARKERS = Markers(
     ],
 )
 def test_several_markers(text, held):
-    assert text[MARKERS.hold(text, 0) :] == held
+    assert text[MARKERS.find_start(text, 0) :] == held
 
 
 def test_the_first_marker_is_found():

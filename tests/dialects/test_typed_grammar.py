@@ -34,7 +34,7 @@ def test_the_reply_is_json_and_the_rest_of_the_turn_as_ever(spoken, tools, small
 @pytest.mark.parametrize("name", TYPES)
 def test_every_type_has_a_bounded_grammar(name):
     wire = OutputType(TYPES[name][0]).wire
-    made = grammar.answer_schema(wire)
+    made = grammar.make_answer_schema(wire)
     text = json.dumps(made)
     assert made["type"] == "object"
     for held in walk(made):

@@ -57,7 +57,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("name", ["xml", "section"])
 def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch):
-    monkeypatch.setattr("agent_nb.dialects.examples.examples", lambda _: EXAMPLES)
+    monkeypatch.setattr("agent_nb.dialects.examples.make_examples", lambda _: EXAMPLES)
     compare(
         f"shots-{name}",
         "\n".join(f"--- {m.role}\n{m.text}" for m in load_dialect(name).shots(tools)),
@@ -65,9 +65,9 @@ def test_the_shots_are_written_as_agreed(load_dialect, tools, name, monkeypatch)
 
 
 def test_there_is_an_example_for_each_of_the_first_tools(tools):
-    called = [e.call.name for e in examples.examples(tools) if e.call]
+    called = [e.call.name for e in examples.make_examples(tools) if e.call]
     assert called == [t.name for t in tools[: examples.MOST_TOOLS]]
-    assert any(e.call is None for e in examples.examples(tools))
+    assert any(e.call is None for e in examples.make_examples(tools))
 
 
 @pytest.mark.parametrize("name", ["xml", "section"])
@@ -129,8 +129,8 @@ def test_a_schema_that_contains_itself_ends():
         "required": ["n"],
     }
     assert len(render.type_name({"$ref": "#/$defs/Node"}, root)) < 200
-    json.dumps(examples.example_args(ToolSpec("f", "", root)))
-    json.dumps(grammar.calls_schema([ToolSpec("f", "", root)]))
+    json.dumps(examples.make_args(ToolSpec("f", "", root)))
+    json.dumps(grammar.make_batch_schema([ToolSpec("f", "", root)]))
 
 
 @pytest.mark.parametrize(
@@ -160,18 +160,18 @@ def test_a_schema_that_contains_itself_ends():
     ],
 )
 def test_an_example_value_fits_its_schema(schema, name, value):
-    assert examples.example_value(schema, {}, name) == value
+    assert examples.make_value(schema, {}, name) == value
 
 
 def test_an_example_gives_the_required_arguments_or_the_first():
     spec = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
-    assert examples.example_args(ToolSpec("f", "", {**spec, "required": ["b"]})) == {"b": 4}
-    assert examples.example_args(ToolSpec("f", "", spec)) == {"a": "example"}
-    assert examples.example_args(ToolSpec("f", "", {"type": "object"})) == {}
+    assert examples.make_args(ToolSpec("f", "", {**spec, "required": ["b"]})) == {"b": 4}
+    assert examples.make_args(ToolSpec("f", "", spec)) == {"a": "example"}
+    assert examples.make_args(ToolSpec("f", "", {"type": "object"})) == {}
 
 
 def test_the_grammar_bounds_what_has_no_bound(tools):
-    schema = grammar.calls_schema(tools)
+    schema = grammar.make_batch_schema(tools)
     options = {
         o["properties"]["name"]["const"]: o["properties"]["args"] for o in schema["items"]["anyOf"]
     }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,19 +26,15 @@ class Mask(msgspec.Struct, frozen=True):
     replacement: str | Callable[[re.Match[str]], str] = ""
 
 
-class Replaced(NamedTuple):
-    """A text that the mask `name` replaced."""
-
-    name: str
-    text: str
-
-
 class MaskedText:
-    """A text that is masked step by step. `replaced`: what the masks have replaced so far."""
+    """A text that is masked step by step.
+
+    `replaced`: name of a mask -> the texts that it has replaced so far, in their order.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.replaced: list[Replaced] = []
+        self.replaced: defaultdict[str, list[str]] = defaultdict(list)
 
     def apply(self, mask: Mask) -> None:
         """Replace what `mask` matches."""
@@ -47,7 +43,7 @@ class MaskedText:
             form = mask.replacement
             replacement = match.expand(form) if isinstance(form, str) else form(match)
             if replacement != match[0]:
-                self.replaced.append(Replaced(mask.name, match[0]))
+                self.replaced[mask.name].append(match[0])
             return replacement
 
         self.text = mask.pattern.sub(replace, self.text)
@@ -56,7 +52,7 @@ class MaskedText:
         """Leave of each line what a screen shows after its carriage returns."""
         if "\r" in self.text:
             lines = self.text.split("\n")
-            self.replaced += [Replaced("overwritten text", line) for line in lines if "\r" in line]
+            self.replaced["overwritten text"] += [line for line in lines if "\r" in line]
             self.text = Console.render_screen(self.text)
 
     def cut_tracebacks(self) -> None:
@@ -64,22 +60,19 @@ class MaskedText:
         self.text = _TRACEBACK.sub(self._cut_traceback, self.text)
 
     def _cut_traceback(self, match: re.Match[str]) -> str:
-        cell_frames = MaskedText("")
-        for frame in _FRAME_START.split(match["frames"]):
-            if _OWN_FRAME.match(frame):
-                cell_frames.text += frame
-            elif frame:
-                self.replaced.append(Replaced(_TRACEBACK_NAME, frame))
+        frames = [frame for frame in _FRAME_START.split(match["frames"]) if frame]
+        cell_frames = MaskedText("".join(filter(_OWN_FRAME.match, frames)))
         for mask in _FRAME_MASKS:
             cell_frames.apply(mask)
-        self.replaced += cell_frames.replaced
+        others = [frame for frame in frames if not _OWN_FRAME.match(frame)]
+        self.replaced[_TRACEBACK_NAME] += others + cell_frames.replaced[_TRACEBACK_NAME]
         return f"Traceback\n{cell_frames.text}"
 
     def strip(self) -> None:
         """Remove the white space around the text."""
         stripped = self.text.strip()
         before, _, after = self.text.partition(stripped) if stripped else (self.text, "", "")
-        self.replaced += [Replaced(_BLANKS.name, blanks) for blanks in (before, after) if blanks]
+        self.replaced[_BLANKS.name] += filter(None, (before, after))
         self.text = stripped
 
 

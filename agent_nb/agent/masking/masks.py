@@ -31,7 +31,7 @@ from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, PathPiece
-from .masked_text import Mask, Replaced, mask_text
+from .masked_text import Mask, MaskedText, mask_text
 
 _LONGEST_SHOWN = 200  # characters of a text in `Verdict.masked`
 
@@ -155,7 +155,7 @@ class _Comparison:
         same = recorded_text.text == fresh_text.text
         if not same and not self._same_but_for_pieces(recorded_text.text, fresh_text.text):
             return False
-        self.masked += _list_differences(recorded_text.replaced, fresh_text.replaced)
+        self.masked += _list_differences(recorded_text, fresh_text)
         return True
 
     def _same_but_for_pieces(self, recorded: str, fresh: str) -> bool:
@@ -251,16 +251,11 @@ def _canonical_text(value: Any) -> str:
         return str(value)
 
 
-def _list_differences(
-    recorded: Sequence[Replaced], fresh: Sequence[Replaced]
-) -> Iterator[Difference]:
+def _list_differences(recorded: MaskedText, fresh: MaskedText) -> Iterator[Difference]:
     """Yield what each mask replaced differently in the two texts."""
-    for name in dict.fromkeys(replaced.name for replaced in (*recorded, *fresh)):
-        recorded_texts = [replaced.text for replaced in recorded if replaced.name == name]
-        fresh_texts = [replaced.text for replaced in fresh if replaced.name == name]
-        for old, new in zip_longest(recorded_texts, fresh_texts, fillvalue=""):
-            if old != new:
-                yield Difference(name, old, new)
+    for name in dict.fromkeys((*recorded.replaced, *fresh.replaced)):
+        pairs = zip_longest(recorded.replaced[name], fresh.replaced[name], fillvalue="")
+        yield from (Difference(name, *pair) for pair in pairs if len(set(pair)) > 1)
 
 
 def _cut_excerpt(text: str, start: int) -> str:
