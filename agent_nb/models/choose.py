@@ -27,7 +27,7 @@ from ..host import DIVERTED, blame_plugin, find_library, list_plugins, load_plug
 from . import config
 from .base import Model
 from .http.client import Http
-from .http.remote import FIRST
+from .http.remote import FIRST_MODEL
 from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
@@ -115,7 +115,7 @@ def _choose_openai_base_url() -> tuple[str, str] | None:
     server = Http(url)
     if server.host == OPENAI_HOST:
         return None
-    return f"openai/{FIRST}", f"first model of {server.address}"
+    return f"openai/{FIRST_MODEL}", f"first model of {server.address}"
 
 
 def local_installed() -> bool:

@@ -7,8 +7,8 @@ Rules
   others as PNG, or as JPEG where PNG has too many bytes.
 - Only the first frame of a moving picture that is too large is sent.
 - Without Pillow, which is optional, a picture beyond the limits is not sent.
-- Pictures come from strangers: a picture of more than `LARGEST` pixels is not decoded, since few
-  bytes can fill all memory.
+- Pictures come from strangers: one of more than `MOST_PIXELS` is not decoded, since few bytes can
+  fill all memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import msgspec
 
 from ..wire import measure_picture, media_type
 
-MOST = 1_000_000  # bytes of a picture that is sent
-LARGEST = 40_000_000  # pixels of a picture that is decoded
+MOST_BYTES = 1_000_000  # bytes of a picture that is sent
+MOST_PIXELS = 40_000_000  # pixels of a picture that is decoded
 _QUALITIES = (85, 70, 50)  # of JPEG, tried in this order before the picture is halved
 BROKEN = "a picture that cannot be opened"
 HUGE = "a picture too large to be sent"
@@ -47,7 +47,7 @@ class FittedPicture(msgspec.Struct, frozen=True):
     advice: str = ""
 
     @classmethod
-    def fit(cls, data: str, side: int = SIDE, most: int = MOST) -> FittedPicture:
+    def fit(cls, data: str, side: int = SIDE, most: int = MOST_BYTES) -> FittedPicture:
         """Return a picture, given in base64, within `side` pixels and `most` bytes; never raises.
 
         `side` limits the longer side, `most` the bytes before base64.
@@ -61,7 +61,7 @@ class FittedPicture(msgspec.Struct, frozen=True):
             return _make_unsent(BROKEN)
         if size is not None and max(size) <= side and len(raw) <= most:
             return cls(kind, data)
-        if size is not None and size[0] * size[1] > LARGEST:
+        if size is not None and size[0] * size[1] > MOST_PIXELS:
             return _make_unsent(HUGE)
         try:
             from PIL import Image
@@ -83,7 +83,7 @@ def _scale_down(picture: Any, side: int) -> Any:
     from PIL import Image, ImageOps
 
     # checked again: the size read from the first bytes may be unknown, or not the one Pillow reads
-    if picture.size[0] * picture.size[1] > LARGEST:
+    if picture.size[0] * picture.size[1] > MOST_PIXELS:
         raise ValueError(HUGE)
     picture.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size
     upright = ImageOps.exif_transpose(picture)

@@ -39,8 +39,8 @@ import anyio
 import msgspec
 
 from ..errors import ModelError, UsageError
-from .chat.calls import call_part
-from .http.retry import retryable_status
+from .chat.calls import make_call
+from .http.retry import is_retryable_status
 from .messages import Request
 from .offline import SCRIPTS
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
@@ -189,14 +189,14 @@ def _split(text: str, size: int) -> list[str]:
 def _call(call: ScriptedCall, index: int) -> Call:
     """Return the call as a provider's decoder would."""
     raw = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
-    return call_part(call.name, raw, call_id=call.id, index=index)
+    return make_call(call.name, raw, call_id=call.id, index=index)
 
 
 def _failure(error: ScriptedError) -> ModelError:
     return ModelError(
         error.message,
         status=error.status,
-        retryable=retryable_status(error.status),
+        retryable=is_retryable_status(error.status),
         retry_after=error.retry_after,
         code=error.code,
     )

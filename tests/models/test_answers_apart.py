@@ -33,8 +33,8 @@ AT_ONCE = pytest.mark.parametrize("concurrency", [1, 10, 100])
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
     for module in (retry, request_queue):
-        monkeypatch.setattr(module, "BUSY", (0.001,) * 7)
-    monkeypatch.setattr(retry, "AWAY", (0.001,) * 3)
+        monkeypatch.setattr(module, "BUSY_DELAYS", (0.001,) * 7)
+    monkeypatch.setattr(retry, "AWAY_DELAYS", (0.001,) * 3)
 
 
 def mapped(behave, concurrency):
@@ -127,7 +127,7 @@ def exchanges(behave, count, *, between=None, **options):
             for number in range(count):
                 body = json.dumps({"messages": [{"content": f"{number}"}]}).encode()
                 async with http.post("/x", body, {}) as reply:
-                    bodies.append(await reply.whole())
+                    bodies.append(await reply.read_whole())
                 if between is not None:
                     await between(server, http)
             await http.aclose()
@@ -226,7 +226,7 @@ async def large(size, talk, count, **options):
         for _ in range(count):
             http = Http(f"{'https' if 'ssl' in options else 'http'}://127.0.0.1:{port}/v1")
             async with http.post("/x", b"x" * size, {}) as reply:
-                heard.append((reply.status, await reply.read()))
+                heard.append((reply.status, await reply.read_beginning()))
             await http.aclose()
     return heard
 
@@ -328,7 +328,7 @@ def test_behind_a_proxy_no_connection_is_kept(monkeypatch):
             for number in range(3):
                 body = json.dumps({"messages": [{"content": f"{number}"}]}).encode()
                 async with http.post("/x", body, {}) as reply:
-                    bodies.append(await reply.whole())
+                    bodies.append(await reply.read_whole())
             await http.aclose()
         return server.connections, bodies
 
@@ -398,7 +398,7 @@ def test_a_request_that_is_given_up_leaves_no_answer_for_the_next():
             release.set()
             body = json.dumps({"messages": [{"content": "1"}]}).encode()
             async with http.post("/x", body, {}) as reply:
-                answer = await reply.whole()
+                answer = await reply.read_whole()
             await http.aclose()
         return server.connections, answer
 

@@ -34,8 +34,8 @@ DONE = 'data: {"choices": [{"delta": {"content": "from a"}, "finish_reason": "st
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch):
-    monkeypatch.setattr(retry, "BUSY", (0.0,) * 4)
-    monkeypatch.setattr(retry, "AWAY", (0.0,) * 3)
+    monkeypatch.setattr(retry, "BUSY_DELAYS", (0.0,) * 4)
+    monkeypatch.setattr(retry, "AWAY_DELAYS", (0.0,) * 3)
 
 
 @tool

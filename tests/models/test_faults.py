@@ -8,8 +8,8 @@ from agent_nb.models.http.body import Body
 from agent_nb.models.http.errors import (
     Peer,
     blot_out_secrets,
-    body_words,
-    error_words,
+    find_body_message,
+    find_message,
     make_refusal,
 )
 from agent_nb.models.http.stream import Gate
@@ -35,7 +35,7 @@ from agent_nb.models.http.stream import Gate
     ],
 )
 def test_the_words_of_an_error_body(text, words):
-    assert body_words(text.encode()) == words
+    assert find_body_message(text.encode()) == words
 
 
 @pytest.mark.parametrize("nested", ['{"error": ' * 900 + '"x"' + "}" * 900, "[" * 900 + "]" * 900])
@@ -46,7 +46,7 @@ def test_a_deeply_nested_error_body_is_a_refusal_all_the_same(nested):
 
 @pytest.mark.parametrize("value", [None, 3, [], {}, {"message": None}, {"error": {}}])
 def test_an_error_without_words_has_none_or_its_own_form(value):
-    assert isinstance(error_words(value), str)
+    assert isinstance(find_message(value), str)
 
 
 @pytest.mark.parametrize(

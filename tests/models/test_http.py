@@ -522,7 +522,7 @@ def test_an_invalid_base_url_is_refused(url):
 def test_missing_certificates_name_their_variable(monkeypatch, variable):
     monkeypatch.setenv(variable, "/no/such/file.pem")
     with pytest.raises(UsageError, match=f"{variable} names cannot be read"):
-        client.certificates()
+        client.load_certificates()
 
 
 def test_certificates_of_the_environment_are_used(monkeypatch, tmp_path):
@@ -531,7 +531,7 @@ def test_certificates_of_the_environment_are_used(monkeypatch, tmp_path):
     one = certifi.contents().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
     (tmp_path / "one.pem").write_text(one)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "one.pem"))
-    assert len(client.certificates().get_ca_certs()) == 1
+    assert len(client.load_certificates().get_ca_certs()) == 1
 
 
 def test_an_untrusted_certificate_names_the_variables():

@@ -27,7 +27,7 @@ from agent_nb.models.http.request_queue import (
     WINDOW,
     RequestQueue,
 )
-from agent_nb.models.http.retry import BUSY, Failures
+from agent_nb.models.http.retry import BUSY_DELAYS, Failures
 
 
 class Clock:
@@ -198,7 +198,7 @@ def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
         queue.leave(other, opens)
         waits.append(opens - now)
         now = opens
-    assert waits == [BUSY[0], BUSY[1], BUSY[2], 0.0, BUSY[0]]
+    assert waits == [BUSY_DELAYS[0], BUSY_DELAYS[1], BUSY_DELAYS[2], 0.0, BUSY_DELAYS[0]]
 
 
 def test_after_a_refusal_half_as_many_enter_and_answers_let_in_more():
@@ -225,12 +225,12 @@ def test_a_refusal_is_forgotten_after_a_while():
 
 def test_an_endpoint_that_only_refuses_is_given_up_in_the_end():
     queue, now, kinds = RequestQueue(), 0.0, []
-    for _ in range(len(BUSY) + 2):
+    for _ in range(len(BUSY_DELAYS) + 2):
         (ticket,) = inside(queue, 1, now)
         kinds.append(queue.note_refusal(ticket, now, 1.0))
         queue.leave(ticket, now)
         now += 1.0
-    assert kinds == ["first"] * len(BUSY) + ["final"] * 2
+    assert kinds == ["first"] * len(BUSY_DELAYS) + ["final"] * 2
 
 
 Action = st.tuples(

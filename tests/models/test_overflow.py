@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb.models import anthropic, openai, openai_responses, parts
 from agent_nb.models.http.errors import Peer, make_refusal
-from agent_nb.models.http.overflow import find_context_size, too_long
+from agent_nb.models.http.overflow import find_context_size, is_too_long
 
 WORDS = [
     # OpenAI, DeepSeek
@@ -103,7 +103,7 @@ HELP = ("--new", "--memory window", "--memory summary")
 
 @pytest.mark.parametrize(("words", "tokens"), WORDS)
 def test_the_words_of_every_server_are_understood(words, tokens):
-    assert too_long(words)
+    assert is_too_long(words)
     assert find_context_size(words) == tokens
     error = make_refusal(
         400, {}, json.dumps({"error": {"message": words}}).encode(), Peer(provider="p")
@@ -114,7 +114,7 @@ def test_the_words_of_every_server_are_understood(words, tokens):
 
 @pytest.mark.parametrize("words", OTHERS)
 def test_other_refusals_are_not_taken_for_it(words):
-    assert not too_long(words)
+    assert not is_too_long(words)
     assert (
         make_refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer()).code
         == "provider"

@@ -9,7 +9,7 @@ from helpers.pictures import base64_of, chunk, png
 from PIL import Image
 
 from agent_nb.models import picture_limits
-from agent_nb.models.picture_limits import ADVICE, BROKEN, HUGE, MOST, FittedPicture
+from agent_nb.models.picture_limits import ADVICE, BROKEN, HUGE, MOST_BYTES, FittedPicture
 from agent_nb.wire.media import PNG
 
 
@@ -45,7 +45,7 @@ def test_a_large_picture_is_scaled_to_the_longer_side(size):
 def test_a_picture_of_many_bytes_becomes_a_jpeg_that_fits(mode):
     found = FittedPicture.fit(base64_of(saved(noise(1000, 1000, mode), "PNG")))
     assert found.media_type == "image/jpeg"
-    assert len(base64.b64decode(found.data)) <= MOST
+    assert len(base64.b64decode(found.data)) <= MOST_BYTES
     assert opened(found).size == (1000, 1000)
 
 
@@ -92,5 +92,5 @@ def test_a_picture_that_cannot_be_sent_says_why(data, why):
 
 
 def test_a_picture_whose_size_lies_in_its_head_is_not_unfolded(monkeypatch):
-    monkeypatch.setattr(picture_limits, "LARGEST", 1_000)
+    monkeypatch.setattr(picture_limits, "MOST_PIXELS", 1_000)
     assert FittedPicture.fit(base64_of(png(1100, 10))).why == HUGE

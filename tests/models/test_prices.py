@@ -354,8 +354,8 @@ RECORDED += (("x-ai", "chat", "grok-4", THOUGHTS),)
 def test_costs_are_those_of_the_library_for_the_same_usage(provider, flavor, model, usage):
     from genai_prices import extract_usage
 
-    from agent_nb.models.http.values import usage_part as chat
-    from agent_nb.models.messages_api.decoder import usage_part as messages
+    from agent_nb.models.http.values import make_usage as chat
+    from agent_nb.models.messages_api.decoder import make_usage as messages
 
     read = messages if provider == "anthropic" else chat
     theirs = extract_usage(

@@ -9,12 +9,12 @@ from agent_nb import Agent
 from agent_nb.errors import ModelError
 from agent_nb.models.http import retry
 from agent_nb.models.http.retry import (
-    AWAY,
-    BUSY,
-    LONGEST,
+    AWAY_DELAYS,
+    BUSY_DELAYS,
+    LONGEST_WAIT,
     Failures,
+    is_retryable_status,
     retry_after,
-    retryable_status,
 )
 from agent_nb.models.openai import provider
 
@@ -25,12 +25,12 @@ def fault(**kw):
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
 def test_these_statuses_may_succeed_later(status):
-    assert retryable_status(status)
+    assert is_retryable_status(status)
 
 
 @pytest.mark.parametrize("status", [0, 200, 301, 400, 401, 403, 404, 413, 422, 501, 505])
 def test_these_statuses_will_not(status):
-    assert not retryable_status(status)
+    assert not is_retryable_status(status)
 
 
 def test_an_error_that_is_not_retryable_is_given_up():
@@ -49,17 +49,17 @@ def test_an_error_that_is_not_retryable_is_given_up():
 def test_a_busy_or_failing_server_is_waited_for_a_minute_in_all(error):
     waits = [
         Failures.choose_delay(error, attempt, spread=lambda: 1.0)
-        for attempt in range(1, len(BUSY) + 2)
+        for attempt in range(1, len(BUSY_DELAYS) + 2)
     ]
-    assert waits == [*BUSY, None]
-    assert sum(BUSY) == 60
+    assert waits == [*BUSY_DELAYS, None]
+    assert sum(BUSY_DELAYS) == 60
 
 
 @pytest.mark.parametrize("error", [fault(status=408), fault(code="connect"), fault(code="timeout")])
 def test_an_absent_server_is_given_up_after_four_attempts(error):
     assert (
         [Failures.choose_delay(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
-        == [*AWAY, None]
+        == [*AWAY_DELAYS, None]
         == [0.5, 1.0, 2.0, None]
     )
 
@@ -88,7 +88,7 @@ def test_a_wait_the_server_asked_for_is_never_shortened():
 
 
 def test_a_server_that_asks_to_wait_is_not_asked_for_ever():
-    assert Failures.choose_delay(fault(retry_after=1.0), len(BUSY) + 1) is None
+    assert Failures.choose_delay(fault(retry_after=1.0), len(BUSY_DELAYS) + 1) is None
 
 
 def test_a_wait_in_the_past_is_zero():
@@ -96,7 +96,7 @@ def test_a_wait_in_the_past_is_zero():
 
 
 def test_a_wait_beyond_the_longest_is_given_up():
-    assert Failures.choose_delay(fault(retry_after=LONGEST + 1), 1) is None
+    assert Failures.choose_delay(fault(retry_after=LONGEST_WAIT + 1), 1) is None
 
 
 NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
@@ -158,7 +158,7 @@ DONE = 'data: {"choices": [{"delta": {"content": "fine"}, "finish_reason": "stop
 
 def asking(serve, monkeypatch, *behaviours):
     """Run an agent against these behaviours; return the run and how often it asked."""
-    monkeypatch.setattr(retry, "BUSY", (0.0,) * 7)
+    monkeypatch.setattr(retry, "BUSY_DELAYS", (0.0,) * 7)
     server = serve(*behaviours)
     agent = Agent(provider("m", base_url=server.url), secrets={})
     return wait(lambda: agent("go", check=False)), len(server.asked)

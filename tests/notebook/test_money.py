@@ -13,7 +13,7 @@ AWAY = {"error": {"status": 503, "message": "Lab failed (503)"}}
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch):
-    monkeypatch.setattr(retry, "BUSY", (0.0,) * 4)
+    monkeypatch.setattr(retry, "BUSY_DELAYS", (0.0,) * 4)
 
 
 def shown(capsys):

@@ -22,7 +22,7 @@ from ...wire import lenient_loads
 from ..parts import Call, CallDelta
 
 
-def call_part(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
+def make_call(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
     """Return the Call for arguments as written; `broken` says why it is incomplete, if it is."""
     args, fault = _arguments(raw)
     if broken:
@@ -78,7 +78,7 @@ class _Slot(msgspec.Struct, eq=False):
     def close(self, broken: str) -> Call:
         """Return the call; later fragments are ignored."""
         self.done = True
-        return call_part(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
+        return make_call(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
 
     def is_complete(self) -> bool:
         """Return whether the arguments so far are a JSON object; an empty text counts as {}."""

@@ -20,7 +20,7 @@ from typing import Any
 from ...wire import Frame, SurrogatePairs, as_dict, as_list
 from ..http.decoder import CALL_CUT, CUT, FrameDecoder
 from ..http.errors import error_object
-from ..http.values import flatten_text, to_json, to_text, usage_part
+from ..http.values import flatten_text, make_usage, to_json, to_text
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
 from .extras import Extras
@@ -271,7 +271,7 @@ class ChatDecoder(FrameDecoder):
         """Emit usage, unless it equals the one before."""
         if isinstance(usage, dict) and usage and usage != self._latest_usage:
             self._latest_usage = usage
-            out.append(usage_part(usage))
+            out.append(make_usage(usage))
 
     def _release(self, out: list[Part]) -> None:
         """Emit the halves of characters that still wait, as no other half can follow."""

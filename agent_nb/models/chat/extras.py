@@ -2,8 +2,8 @@
 
 Why: servers add fields of their own (citations, safety ratings), and a record should keep them.
 
-Rule: a scalar is kept when it first appears, an object or list whenever it changes, at most `MOST`
-times.
+Rule: a scalar is kept when it first appears, an object or list whenever it changes, at most
+`_MOST_VALUES` times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KNOWN = frozenset({
     "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel",
     "name", "type", "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
 })  # fmt: skip
-MOST = 100  # values kept of one field that holds an object or a list
+_MOST_VALUES = 100  # values kept of one field that holds an object or a list
 
 
 class Extras:
@@ -41,7 +41,7 @@ class Extras:
             if name in KNOWN or is_empty(value) or self._latest.get(name) == value:
                 continue
             count = self._count.get(name, 0)
-            if count < (MOST if isinstance(value, dict | list) else 1):
+            if count < (_MOST_VALUES if isinstance(value, dict | list) else 1):
                 self._latest[name] = value
                 self._count[name] = count + 1
                 extras.append(Extra(self._provider, name, value))

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ...wire import Frame, as_dict, as_list
-from ..chat.calls import call_part
+from ..chat.calls import make_call
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object
 from ..http.values import count_tokens, is_empty, to_json, to_text
@@ -81,7 +81,7 @@ class GeminiDecoder(FrameDecoder):
         for candidate in map(as_dict, as_list(chunk.get("candidates"))):
             self._read_candidate(candidate, out)
         if usage := as_dict(chunk.get("usageMetadata")):
-            out.append(usage_part(usage))
+            out.append(make_usage(usage))
         self._end(to_text(as_dict(chunk.get("promptFeedback")).get("blockReason")), out)
         self._keep_extras(chunk, _CHUNK)
         if error := error_object(chunk) or (chunk if failed else None):
@@ -117,7 +117,7 @@ class GeminiDecoder(FrameDecoder):
         if call is None and not pieces and not more:
             if fields:
                 raw = to_json(fields["args"]) if fields.get("args") else ""
-                out.append(call_part(name, raw, call_id=call_id, index=self._calls))
+                out.append(make_call(name, raw, call_id=call_id, index=self._calls))
                 self._calls += 1
             return
         if call is None:
@@ -160,10 +160,10 @@ class _OpenCall(msgspec.Struct, eq=False):
     def close(self, broken: str) -> Call:
         """Return the call; `broken` says why it is incomplete, if it is."""
         raw = self.args.text if broken else self.args.close()
-        return call_part(self.name, raw, call_id=self.call_id, index=self.index, broken=broken)
+        return make_call(self.name, raw, call_id=self.call_id, index=self.index, broken=broken)
 
 
-def usage_part(usage: dict[str, Any]) -> Usage:
+def make_usage(usage: dict[str, Any]) -> Usage:
     """Return the Usage of a `usageMetadata` object.
 
     Thoughts are added to the output, what Google's own tools read to the input.

@@ -41,8 +41,8 @@ from .transport import Response, Transport, make_transport, raw_headers
 if TYPE_CHECKING:
     import httpx
 
-_ALWAYS = {"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"}
-_JSON = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+_EVERY_REQUEST = {"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"}
+_EVERY_POST = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
 
 
 def is_loopback(host: str) -> bool:
@@ -80,7 +80,7 @@ class Http:
 
         Raises ModelError if no answer begins.
         """
-        return self._exchange("POST", path, {**_JSON, **headers}, body)
+        return self._exchange("POST", path, {**_EVERY_POST, **headers}, body)
 
     @asynccontextmanager
     async def _exchange(
@@ -130,7 +130,7 @@ class Http:
                         raise ModelError(
                             f"{self.host} answered {reply.status}.", status=reply.status
                         )
-                    return lenient_loads(await reply.whole())
+                    return lenient_loads(await reply.read_whole())
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", code="timeout"
@@ -149,7 +149,7 @@ class Http:
     ) -> Response:
         """Send a request and return its response; every fault is a ModelError."""
         seconds = self.timeouts.first_byte
-        all_headers = {**_ALWAYS, **headers}
+        all_headers = {**_EVERY_REQUEST, **headers}
         try:
             return await wait_within(
                 seconds, transport.send(method, self._url(path), all_headers, body)
@@ -167,9 +167,9 @@ class Http:
         if self._connections is None or not self._connections.here:
             # without TLS the certificates are not read: that would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
-            tls = None if plain else certificates()
-            connect, url = self.timeouts.connect, self._url("")
-            make = partial(make_transport, url, tls, connect, loopback=self.loopback)
+            tls = None if plain else load_certificates()
+            url, timeout = self._url(""), self.timeouts.connect
+            make = partial(make_transport, url, tls, timeout, loopback=self.loopback)
             self._connections = Connections(make)
             await self._connections.keep()
         return self._connections
@@ -177,9 +177,9 @@ class Http:
     def _url(self, path: str) -> httpx.URL:
         import httpx
 
-        if (url := self._urls.get(path)) is None:
-            url = self._urls[path] = httpx.URL(self.base_url + path)
-        return url
+        if path not in self._urls:
+            self._urls[path] = httpx.URL(self.base_url + path)
+        return self._urls[path]
 
 
 def checked_url(url: str) -> str:
@@ -203,7 +203,7 @@ def checked_url(url: str) -> str:
     return url
 
 
-def certificates() -> ssl.SSLContext:
+def load_certificates() -> ssl.SSLContext:
     """Return the TLS context of the environment, else of httpx.
 
     Raises UsageError if a variable names unreadable certificates.

@@ -21,7 +21,7 @@ from ...wire import Frame, lenient_loads
 from ..parts import Fault, Part
 from . import overflow
 from .body import Body
-from .errors import blot_out_secrets, error_kind, error_object, error_words, not_json
+from .errors import blot_out_secrets, error_kind, error_object, find_message, make_garbage_fault
 from .values import is_temporary, to_json, to_text
 
 CUT = "The stream broke off before the answer was complete."
@@ -81,9 +81,9 @@ class FrameDecoder(ABC):
 
     def _error(self, error: Any, out: list[Part]) -> None:
         """Fail with an error that the server reported within the stream."""
-        message = error_words(error) or "The server reported an error and did not say which."
+        message = find_message(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else to_json(error)
-        if overflow.too_long(f"{message} {error_kind(error)}"):
+        if overflow.is_too_long(f"{message} {error_kind(error)}"):
             fault = Fault(
                 overflow.CODE,
                 blot_out_secrets(f"{message.rstrip('.')}. {overflow.HINT}"),
@@ -106,7 +106,7 @@ class FrameDecoder(ABC):
             if frame.event == "error":
                 self._error(frame.data, out)
             else:
-                self._unreadable(not_json(frame.data), out)
+                self._unreadable(make_garbage_fault(frame.data), out)
             return None
 
     def _unreadable(self, fault: Fault, out: list[Part]) -> None:

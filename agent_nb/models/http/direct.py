@@ -28,14 +28,16 @@ WRITING = 60.0  # seconds that the server may take to accept what is sent
 class Direct:
     """The connection, which the first request opens.
 
-    `tls` None: without encryption. `connect`: seconds that opening may take.
+    `tls` None: without encryption. `connect_timeout`: seconds that opening may take.
     """
 
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, connect: float) -> None:
+    def __init__(
+        self, host: str, port: int, tls: ssl.SSLContext | None, connect_timeout: float
+    ) -> None:
         self._host = host
         self._port = port
         self._tls = tls
-        self._connect = connect
+        self._connect_timeout = connect_timeout
         self._connection: httpcore.AsyncHTTP11Connection | None = None
         self._closings = 0  # calls of `aclose`: one may come while the connection is being opened
 
@@ -97,7 +99,7 @@ class Direct:
 
         from .network import open_stream
 
-        stream = await open_stream(self._host, self._port, self._tls, self._connect)
+        stream = await open_stream(self._host, self._port, self._tls, self._connect_timeout)
         return httpcore.AsyncHTTP11Connection(origin, stream, keepalive_expiry=EXPIRY)
 
 

@@ -5,7 +5,7 @@ many shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.
-- A message quotes at most `WORDS` characters of the server, and no web page.
+- A message quotes at most `MOST_QUOTED` characters of the server, and no web page.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from ...errors import ModelError
 from ...wire import lenient_loads
 from ..parts import Fault
 from . import overflow
-from .retry import LONGEST, retry_after, retryable_status
+from .retry import LONGEST_WAIT, is_retryable_status, retry_after
 from .values import to_json
 
-WORDS = 500  # characters of the server's own message
+MOST_QUOTED = 500  # characters of the server's own message
 # a key that the server has masked itself, such as `sk-ab***yz`
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
 _KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
 # statuses with which servers refuse what they do not support
 _UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
 # how servers word that they take no tools
-_NO_TOOLS = (  # a text, compiled only after a refusal: compiling takes 10 ms
+# (texts, compiled only after a refusal: compiling takes 10 ms)
+_NO_TOOLS = (
     r"(?is)(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
     r"|(not? support|unsupported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|extra|no endpoints).{0,80}\b(tool|function)s?\b"
 )
-
-
 # how servers word that a model, or its template, takes no pictures
 _NO_IMAGES = (
     r"(?is)\bimages?\b|image_url|input_image|\bvision\b|multi-?modal|mmproj|\bpictures?\b"
@@ -66,12 +65,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_page(text: str) -> bool:
     """Return whether `text` begins like an HTML page."""
-    return (
-        text[:200]
-        .lstrip("\ufeff \t\r\n")
-        .lower()
-        .startswith(("<!doctype", "<html", "<head", "<body", "<?xml"))
-    )
+    beginning = text[:200].lstrip("\ufeff \t\r\n").lower()
+    return beginning.startswith(("<!doctype", "<html", "<head", "<body", "<?xml"))
 
 
 def blot_out_secrets(text: str, secrets: Iterable[str] = ()) -> str:
@@ -98,7 +93,7 @@ def error_object(value: Any) -> Any:
     return None
 
 
-def not_json(data: str) -> Fault:
+def make_garbage_fault(data: str) -> Fault:
     """Return the fault for a frame that is not JSON."""
     return Fault(
         "garbage",
@@ -107,19 +102,19 @@ def not_json(data: str) -> Fault:
     )
 
 
-def error_words(value: Any, depth: int = 16) -> str:
+def find_message(value: Any, depth: int = 16) -> str:
     """Return the message of an error in any usual shape, at most `depth` objects and lists deep."""
     if isinstance(value, str):
         return value.strip()
     if not isinstance(value, dict | list) or not depth:
         return ""
     if isinstance(value, list):
-        return "; ".join(filter(None, (error_words(each, depth - 1) for each in value)))
+        return "; ".join(filter(None, (find_message(each, depth - 1) for each in value)))
     for key in ("message", "error", "detail", "msg", "errors", "error_description", "title"):
-        message = error_words(value.get(key), depth - 1)
+        message = find_message(value.get(key), depth - 1)
         if message:
             return _with_origin(message, value)
-    return to_json(value)[:WORDS] if value else ""
+    return to_json(value)[:MOST_QUOTED] if value else ""
 
 
 def _with_origin(message: str, value: dict[str, Any]) -> str:
@@ -129,22 +124,22 @@ def _with_origin(message: str, value: dict[str, Any]) -> str:
     if not isinstance(raw, str) or not raw or raw in message:
         return message
     try:
-        upstream = error_words(error_object(lenient_loads(raw))) or raw
+        upstream = find_message(error_object(lenient_loads(raw))) or raw
     except ValueError:
         upstream = raw
-    return f"{message}: {upstream[:WORDS]}"
+    return f"{message}: {upstream[:MOST_QUOTED]}"
 
 
-def body_words(body: bytes) -> str:
-    """Return the message of an error body, in at most `WORDS` characters."""
+def find_body_message(body: bytes) -> str:
+    """Return the message of an error body, in at most `MOST_QUOTED` characters."""
     text = body.decode("utf-8", "replace").strip()
     if is_page(text):
         return "the server answered with a web page; is the base URL right?"
     try:
         value = lenient_loads(text)
     except ValueError:
-        return text[:WORDS]
-    return (error_words(error_object(value)) or error_words(value) or text)[:WORDS]
+        return text[:MOST_QUOTED]
+    return (find_message(error_object(value)) or find_message(value) or text)[:MOST_QUOTED]
 
 
 def error_kind(value: Any) -> str:
@@ -177,23 +172,24 @@ def make_refusal(
     `tools`: the request offered tools; `images`: it held pictures. `now`: seconds since the epoch,
     for a `Retry-After` that is a date.
     """
-    reason = blot_out_secrets(body_words(body), peer.secrets)
+    reason = blot_out_secrets(find_body_message(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
     kind = f"{reason} {_body_kind(body)}"
-    code = _code(status, kind, tools=tools, images=images)
+    code = _choose_code(status, kind, tools=tools, images=images)
     quotation = f": {reason.rstrip('.')}" if reason else ""
-    brief = blot_out_secrets(_verdict(status, _who(peer)), peer.secrets)
+    brief = blot_out_secrets(_describe_status(status, _name_server(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
-    long_wait = (
-        f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
-    )
-    message = f"{brief}{quotation}. {long_wait or _choose_remedy(status, code, headers, peer)}"
+    if wait is not None and wait > LONGEST_WAIT:
+        remedy = f"It asks to wait {wait / 60:.0f} minutes."
+    else:
+        remedy = _choose_remedy(status, code, headers, peer)
+    message = f"{brief}{quotation}. {remedy}"
     return ModelError(
         blot_out_secrets(message.strip(), peer.secrets),
         status=status,
         retryable=code == "provider"
-        and _worth_repeating(status, headers)
-        and not _out_of_credit(reason),
+        and _is_worth_repeating(status, headers)
+        and not _is_out_of_credit(reason),
         retry_after=wait,
         code=code,
         raw=blot_out_secrets(raw, peer.secrets),
@@ -202,39 +198,39 @@ def make_refusal(
     )
 
 
-def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
+def _choose_code(status: int, message: str, *, tools: bool, images: bool) -> str:
     """Return the code of a refusal.
 
     `no_images`, `no_tools` and `context` name what another request must leave out or shorten.
     """
     if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, message):
         return "no_images"
-    if status in (400, 413, 422, 500) and overflow.too_long(message):
+    if status in (400, 413, 422, 500) and overflow.is_too_long(message):
         return overflow.CODE
     if tools and status in _UNSUPPORTED and re.search(_NO_TOOLS, message):
         return "no_tools"
     return "provider"
 
 
-def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
+def _is_worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether the same request may succeed later; a header `x-should-retry` decides."""
     advice = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
-    return retryable_status(status) if advice is None else advice
+    return is_retryable_status(status) if advice is None else advice
 
 
-def _out_of_credit(message: str) -> bool:
+def _is_out_of_credit(message: str) -> bool:
     """Return whether the account is out of credit, so that waiting does not help."""
     return "insufficient_quota" in message or "exceeded your current quota" in message
 
 
-def _verdict(status: int, who: str) -> str:
+def _describe_status(status: int, who: str) -> str:
     if status == 429:
         return f"Rate limit at {who} (429)"
     verdict = _VERDICTS.get(status, "failed" if status >= 500 else "refused the request")
     return f"{who} {verdict} ({status})"
 
 
-def _who(peer: Peer) -> str:
+def _name_server(peer: Peer) -> str:
     """Return the display name of the server.
 
     That is the provider's name, or the host where another server answers under a label in `_HOSTS`.
@@ -267,7 +263,7 @@ _VERDICTS = {
 }
 
 
-def key_hint(peer: Peer) -> str:
+def advise_key(peer: Peer) -> str:
     """Return the sentence that says how to set a key."""
     variable = f"Set {peer.variable} or use" if peer.variable else "Use"
     hint = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
@@ -282,7 +278,7 @@ def _choose_remedy(status: int, code: str, headers: Mapping[str, str], peer: Pee
         return overflow.HINT
     if status in (401, 403):
         if status == 401 or not peer.has_key:
-            return key_hint(peer)
+            return advise_key(peer)
         return "Does this key have access to the model?"
     if status == 404:
         return f"Check the model name {peer.model!r} and the base URL {peer.url}."

@@ -34,7 +34,7 @@ import anyio
 from ...errors import ModelError
 from .bell import Bell
 from .request_queue import RequestQueue
-from .retry import LONGEST, PASSING
+from .retry import BUSY_STATUSES, LONGEST_WAIT
 from .waits import mark_wait
 
 REPORTED_AFTER = 1.0  # seconds; shorter waits are not reported
@@ -120,8 +120,12 @@ class Limiter:
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
         """Close the model if the fault says "busy"; mark a shared or final one (`Refusal`)."""
         retry_after = fault.retry_after
-        busy = fault.status == 429 or (fault.status in PASSING and retry_after is not None)
-        if not busy or not fault.retryable or (retry_after is not None and retry_after > LONGEST):
+        busy = fault.status == 429 or (fault.status in BUSY_STATUSES and retry_after is not None)
+        if (
+            not busy
+            or not fault.retryable
+            or (retry_after is not None and retry_after > LONGEST_WAIT)
+        ):
             return
         spread = 0.5 + self._spread() / 2  # at random, so that processes do not return together
         with self._lock:

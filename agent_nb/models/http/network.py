@@ -31,8 +31,8 @@ import httpcore
 from .patience import wait_within
 
 PIECE = 64 * 1024  # bytes written at once; before each piece we look for an early answer
-MOST = 256 * 1024  # about the most unread bytes; with more, reading pauses and the server waits
-HAPPY = 0.25  # seconds until a host's next address is tried in parallel (RFC 8305)
+MOST_UNREAD = 256 * 1024  # bytes, about; with more, reading pauses and the server waits
+NEXT_ADDRESS = 0.25  # seconds until a host's next address is tried in parallel (RFC 8305)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1").match  # the start of a response with a status 1xx
 _ERRNO = re.compile(r"\[Errno (\d+)\]").search
 
@@ -68,7 +68,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     def data_received(self, data: bytes) -> None:
         """Keep what arrived until it is read."""
         self._received += data
-        if len(self._received) > MOST and not self._reading_paused:
+        if len(self._received) > MOST_UNREAD and not self._reading_paused:
             self._reading_paused = True
             self._transport.pause_reading()
         self._wake()
@@ -177,7 +177,7 @@ async def open_stream(
     loop = asyncio.get_running_loop()
     # loops of other packages (uvloop) do not take the delay; an IP address needs no race
     races = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(host)
-    delay: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if races else {}
+    delay: dict[str, Any] = {"happy_eyeballs_delay": NEXT_ADDRESS} if races else {}
     name = host if tls is not None else None
     opening = loop.create_task(_connect(host, port, ssl=tls, server_hostname=name, **delay))
     try:

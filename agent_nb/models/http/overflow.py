@@ -35,7 +35,7 @@ _SIZES = (
 )
 
 
-def too_long(message: str) -> bool:
+def is_too_long(message: str) -> bool:
     """Return whether a refusal says that the request exceeds the model's context."""
     return bool(_TOO_LONG.search(message)) and not _RATE.search(message)
 

@@ -31,27 +31,27 @@ from ..prices import Prices
 from ..tariff import Tariff
 from ..timeouts import Timeouts
 from .client import Http
-from .errors import Peer, key_hint
+from .errors import Peer, advise_key
 from .limiter import configure_limiter
 from .stream import Post, StreamDecoder, stream_answer
 
-FIRST = "*"  # as a model's name: the server's list decides (see the rules)
-LONGEST = 200  # characters; longer names in the list do not count for `*`
+FIRST_MODEL = "*"  # as a model's name: the server's list decides (see the rules)
+LONGEST_NAME = 200  # characters; longer names in the list do not count for `*`
 # names of models that do not chat
-_NO_CHAT = re.compile(
+_NOT_CHATTING = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
 )
 # statuses of a refused schema
-_REFUSED = (400, 404, 405, 422, 500, 501)
+_SCHEMA_STATUSES = (400, 404, 405, 422, 500, 501)
 # words of a refusal that is about the schema of the answer
-_NO_SCHEMA = re.compile(
+_ABOUT_SCHEMA = re.compile(
     r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured[ _-]?(output|gener|decod|respon)"
     r"|output_(config|format)|text\.format|\bgrammar\b|guided[ _-]?(json|decod|gener|gramm)"
     r"|^(?!.*\b(tools?|functions?|database)\b).*\bschemas?\b",
     re.IGNORECASE | re.DOTALL,
 )
 # words of a server that takes no schema at all
-_NO_SCHEMAS = re.compile(
+_TAKES_NO_SCHEMA = re.compile(
     r"not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|available)"
     r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
     re.IGNORECASE,
@@ -61,7 +61,7 @@ _NO_SCHEMAS = re.compile(
 _TAKE_NO_TOOLS: set[tuple[str, str]] = set()
 _encode = msgspec.json.Encoder().encode
 # what marks a picture in a body; within a text these quotes would be escaped
-_IMAGES = (b'"type":"image', b'"type":"input_image"')
+_PICTURE_MARKS = (b'"type":"image', b'"type":"input_image"')
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a secret
@@ -136,10 +136,10 @@ class Remote(Unpicklable):
 
         False if its dialect is not native, or if it refused tools in this process.
         """
-        return self.dialect == "native" and self._place not in _TAKE_NO_TOOLS
+        return self.dialect == "native" and self._server_and_model not in _TAKE_NO_TOOLS
 
     @property
-    def _place(self) -> tuple[str, str]:
+    def _server_and_model(self) -> tuple[str, str]:
         return self._http.base_url, self.model
 
     @property
@@ -161,10 +161,10 @@ class Remote(Unpicklable):
 
     async def named(self) -> str:
         """Return the full name of the model; ask the server if it is `*`. Raises ModelError."""
-        if self.model == FIRST:
+        if self.model == FIRST_MODEL:
             url = self._http.address
             try:
-                names = [name for name in await self._list_names() if len(name) <= LONGEST]
+                names = [name for name in await self._list_names() if len(name) <= LONGEST_NAME]
             except (ModelError, AttributeError, TypeError) as fault:
                 message = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
                 raise ModelError(
@@ -178,7 +178,7 @@ class Remote(Unpicklable):
                     f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.",
                     code="no_model",
                 )
-            self.model = next((name for name in names if not _NO_CHAT.search(name)), names[0])
+            self.model = next((name for name in names if not _NOT_CHATTING.search(name)), names[0])
             self.name = f"{self.label}/{self.model}"
         return self.name
 
@@ -188,7 +188,7 @@ class Remote(Unpicklable):
             return sorted(await self._list_names())
         except ModelError as fault:
             if fault.status in (401, 403):
-                advice = key_hint(self._make_peer(None))
+                advice = advise_key(self._make_peer(None))
             elif fault.code in ("no_key", "offline"):
                 raise
             else:
@@ -208,7 +208,7 @@ class Remote(Unpicklable):
 
     async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
-        listed = await self._http.get_json(self.models_path, self._headers(self._key()))
+        listed = await self._http.get_json(self.models_path, self._headers(self._find_key()))
         # OpenAI's servers use `data`, some others `models`; without both, "" is reported below
         items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
         if not isinstance(items, list | None):
@@ -231,10 +231,14 @@ class Remote(Unpicklable):
         Such a schema is remembered, so that `takes_output` returns False for it.
         """
         message = f"{fault} {fault.raw}"
-        if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
+        if (
+            request.output is None
+            or fault.status not in _SCHEMA_STATUSES
+            or not _ABOUT_SCHEMA.search(message)
+        ):
             return fault
         self._refused_schemas.add(_encode(request.output))
-        self._takes_schemas = self._takes_schemas and not _NO_SCHEMAS.search(message)
+        self._takes_schemas = self._takes_schemas and not _TAKES_NO_SCHEMA.search(message)
         return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
 
     def auth(self, key: str) -> dict[str, str]:
@@ -244,11 +248,11 @@ class Remote(Unpicklable):
     def _headers(self, key: Key | None) -> dict[str, str]:
         return {**(self.auth(key.value) if key else {}), **self._extra_headers}
 
-    def _key(self) -> Key | None:
+    def _find_key(self) -> Key | None:
         key = Key.find(self._key_of, self._variables)
         if key is None and self._needs_key:
             raise ModelError(
-                f"There is no key for {self.label}. {key_hint(self._make_peer(None))}",
+                f"There is no key for {self.label}. {advise_key(self._make_peer(None))}",
                 code="no_key",
             )
         return key
@@ -298,14 +302,14 @@ class Remote(Unpicklable):
         self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of its answer."""
-        key, encoded = self._key(), _encode(body)
+        key, encoded = self._find_key(), _encode(body)
         post = Post(
             path=self.path,
             body=encoded,
             headers=self._headers(key),
             peer=self._make_peer(key),
             tools=bool(body.get("tools")),
-            images=any(mark in encoded for mark in _IMAGES),
+            images=any(mark in encoded for mark in _PICTURE_MARKS),
         )
         try:
             async with self.limiter.admit(self.model) as slot:
@@ -320,7 +324,7 @@ class Remote(Unpicklable):
                     raise
         except ModelError as fault:
             if fault.code == "no_tools":
-                _TAKE_NO_TOOLS.add(self._place)
+                _TAKE_NO_TOOLS.add(self._server_and_model)
             if fault.status == 404 and fault.code == "provider":
                 raise await self._suggest_models(fault) from None
             raise

@@ -19,8 +19,8 @@ from .network_errors import make_connection_error
 from .patience import wait_within
 from .transport import Response
 
-ERROR_BODY = 64 * 1024  # bytes of an error body that are read
-LARGEST = 16 * 1024 * 1024  # most bytes of an answer read as a whole, such as a list of models
+MOST_OF_ERROR = 64 * 1024  # bytes of an error body that are read
+MOST_OF_WHOLE = 16 * 1024 * 1024  # bytes of an answer read as a whole, such as a list of models
 
 
 class Reply:
@@ -74,7 +74,7 @@ class Reply:
             if data:
                 yield data
 
-    async def whole(self, limit: int = LARGEST) -> bytes:
+    async def read_whole(self, limit: int = MOST_OF_WHOLE) -> bytes:
         """Return the body. Raises ModelError like `chunks`, and above `limit` bytes."""
         body = bytearray()
         async with aclosing(self.chunks()) as chunks:
@@ -86,7 +86,7 @@ class Reply:
                     )
         return bytes(body)
 
-    async def read(self, limit: int = ERROR_BODY) -> bytes:
+    async def read_beginning(self, limit: int = MOST_OF_ERROR) -> bytes:
         """Return the first `limit` bytes of the body, or what came before a fault or 5 s."""
         body = b""
         try:

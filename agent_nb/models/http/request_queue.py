@@ -9,11 +9,12 @@ Rules
 - In any `WINDOW` seconds at most `rpm` requests begin. A request counts from when its answer
   begins, so the server, which counts arrivals, never counts more.
 - Each model has a lane of its own, because providers limit each model by itself.
-- A refusal closes its lane for as long as the server asks, else for the next delay of `retry.BUSY`.
+- A refusal closes its lane for as long as the server asks, else for the next delay of
+  `BUSY_DELAYS`.
 - A lane that opens again admits half as many requests at once as before, and one more after each
   round of answers; an empty lane forgets this limit after `MEMORY` seconds.
 - Requests under way when their lane closes are often refused too: their refusals are "shared".
-- After more refusals in a row than `retry.BUSY` has delays, each is "final" until a request is
+- After more refusals in a row than `BUSY_DELAYS` has delays, each is "final" until a request is
   answered, and the lane stays open.
 """
 
@@ -27,7 +28,7 @@ from typing import Literal
 
 import msgspec
 
-from .retry import BUSY
+from .retry import BUSY_DELAYS
 
 WINDOW = 60.0  # seconds that `rpm` counts over
 POLL = 0.05  # seconds after which the first ticket in line asks again
@@ -124,23 +125,23 @@ class RequestQueue:
         """Close the lane of a ticket whose request was refused, and return the kind of refusal.
 
         `retry_after`: the seconds that the server asks to wait; `spread`: without them, the lane
-        closes for this share of a delay of `retry.BUSY`.
+        closes for this share of a delay of `retry.BUSY_DELAYS`.
         """
         lane = self._lane_of[ticket]
-        if lane.refusals > len(BUSY):
+        if lane.refusals > len(BUSY_DELAYS):
             return "final"
         # a request that entered before the lane closed was refused with the one that closed it
         shared = lane.inside.get(ticket, now) <= lane.closed_at
         if not shared:
             lane.refusals += 1
-            if lane.refusals > len(BUSY):
+            if lane.refusals > len(BUSY_DELAYS):
                 return "final"
             lane.closed_at = now
             lane.limit = max(1.0, min(lane.limit, len(lane.inside)) / 2)
         if retry_after is not None:
             lane.shut_until = max(lane.shut_until, now + retry_after)
         elif not shared:
-            lane.shut_until = max(lane.shut_until, now + BUSY[lane.refusals - 1] * spread)
+            lane.shut_until = max(lane.shut_until, now + BUSY_DELAYS[lane.refusals - 1] * spread)
         return "shared" if shared else "first"
 
     def leave(self, ticket: int, now: float) -> None:

@@ -6,10 +6,11 @@ asks here, so all providers are retried by one rule.
 Rules
 - Only a ModelError marked `retryable` is retried, and only before the first part (the loop ensures
   that).
-- A wait that the server asks for is never shortened; above `LONGEST` seconds the request is given
-  up.
-- Other waits come from `BUSY` or `AWAY`, spread at random: many notebooks must not retry at once.
-- A server that fails (500) with the same words `SAME` times has a fault that waiting does not mend.
+- A wait that the server asks for is never shortened; above `LONGEST_WAIT` seconds the request is
+  given up.
+- Other waits come from `BUSY_DELAYS` or `AWAY_DELAYS`, spread at random: many notebooks must not
+  retry at once.
+- A server that fails (500) `_MOST_ALIKE` times with the same words has a fault that stays.
 - Pure: no clock (except as a default), no sleep.
 """
 
@@ -26,26 +27,35 @@ from email.utils import parsedate_to_datetime
 
 from ...errors import ModelError
 
-BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
-AWAY = BUSY[:3]  # delays for a server that cannot be reached
-SAME = 3  # failures with the same words after which a server is given up
-BREAKS = frozenset({"cut", "empty"})  # codes of connections that end before the first part
-LONGEST = 120.0  # seconds that a server may ask to wait
-OWN = frozenset({"context", "no_tools", "no_images"})  # codes for faults of the request itself
+BUSY_DELAYS = (
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+    15.0,
+    29.5,
+)  # seconds before each next attempt: a minute in all
+AWAY_DELAYS = BUSY_DELAYS[:3]  # delays for a server that cannot be reached
+_MOST_ALIKE = 3  # failures with the same words after which a server is given up
+_CUT_CODES = frozenset({"cut", "empty"})  # of connections that end before the first part
+LONGEST_WAIT = 120.0  # seconds that a server may ask to wait
+_REQUEST_CODES = frozenset({"context", "no_tools", "no_images"})  # the request itself is at fault
 # statuses below 500 that may pass: time-outs, conflicts, too early, too many requests
 _RETRYABLE = frozenset({408, 409, 425, 429})
-PASSING = frozenset({429, 503, 529})  # statuses of a server that is busy
+BUSY_STATUSES = frozenset({429, 503, 529})  # statuses of a server that is busy
 # unit of a duration -> seconds
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # `m(?!illi)`: the `m` of "milliseconds" does not stand for minutes
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
-_ASKED = re.compile(
+# a wait in the words of a body
+_WAIT = re.compile(
     r"(?:again|retry)(?: after| in) ((?:[\d.]+ ?(?:ms|s|m(?!illi)|h))+)|retryDelay\W+([\d.]+s)",
     re.IGNORECASE,
 )
 
 
-def retryable_status(status: int) -> bool:
+def is_retryable_status(status: int) -> bool:
     """Return whether to retry: 408, 409, 425, 429 and 5xx except 501 and 505."""
     return status in _RETRYABLE or (status >= 500 and status not in {501, 505})
 
@@ -57,11 +67,11 @@ class Failures:
         self._messages: Counter[str] = Counter()
 
     def add(self, error: ModelError) -> bool:
-        """Count a failure; return whether the server has failed with these words `SAME` times."""
+        """Count a failure; return whether the server has failed too often with these words."""
         if error.status != 500:
             return False
         self._messages[str(error)] += 1
-        return self._messages[str(error)] >= SAME
+        return self._messages[str(error)] >= _MOST_ALIKE
 
     @staticmethod
     def choose_delay(
@@ -73,25 +83,23 @@ class Failures:
         """
         in_stream = error.status == 0 and error.code == "provider"  # reported within a stream
         # the server is there: it answered, or the connection broke
-        reachable = error.status == 429 or error.status >= 500 or in_stream or error.code in BREAKS
-        steps = BUSY if reachable else AWAY
-        if not error.retryable or attempt > len(steps):
+        answers = error.status == 429 or error.status >= 500 or in_stream
+        delays = BUSY_DELAYS if answers or error.code in _CUT_CODES else AWAY_DELAYS
+        if not error.retryable or attempt > len(delays):
             return None
         requested = error.retry_after
-        if requested is not None:
-            return None if requested > LONGEST else max(requested, 0.0) + spread() * 0.25
-        # between half and all of the delay
-        return steps[attempt - 1] * (0.5 + spread() / 2)
+        if requested is None:  # between half and all of the delay
+            return delays[attempt - 1] * (0.5 + spread() / 2)
+        return None if requested > LONGEST_WAIT else max(requested, 0.0) + spread() * 0.25
 
     @staticmethod
     def is_outage(error: ModelError) -> bool:
         """Return whether to ask another model: this one is away or busy, or refuses for now.
 
-        A fault of the request itself (`OWN`) would meet every model.
+        A fault of the request itself would meet every model.
         """
-        return error.code not in OWN and (
-            error.retryable or error.status == 429 or error.status >= 500
-        )
+        busy = error.retryable or error.status == 429 or error.status >= 500
+        return busy and error.code not in _REQUEST_CODES
 
 
 def retry_after(
@@ -109,19 +117,18 @@ def retry_after(
         if "retry-after-ms" in headers:
             return max(0.0, _parse_finite(headers["retry-after-ms"]) / 1000)
         value = headers.get("retry-after", "").strip()
+        if re.fullmatch(r"-?\d+(\.\d+)?", value):
+            return max(0.0, _parse_finite(value))
         if value:
-            seconds = re.fullmatch(r"-?\d+(\.\d+)?", value)
-            return max(
-                0.0,
-                _parse_finite(value) if seconds else parsedate_to_datetime(value).timestamp() - now,
-            )
+            return max(0.0, parsedate_to_datetime(value).timestamp() - now)
     except (ValueError, TypeError, OverflowError):
         pass  # an unreadable header counts as missing
-    resets = [
-        wait for name in headers if (wait := _read_reset(name.lower(), headers, now)) is not None
-    ]
-    sentence = _ASKED.search(text)
-    return max(resets) if resets else _duration(sentence[1] or sentence[2]) if sentence else None
+    resets = [_read_reset(name.lower(), headers, now) for name in headers]
+    waits = [wait for wait in resets if wait is not None]
+    if waits:
+        return max(waits)
+    sentence = _WAIT.search(text)
+    return _parse_duration(sentence[1] or sentence[2]) if sentence else None
 
 
 def _parse_finite(text: str) -> float:
@@ -146,13 +153,13 @@ def _read_reset(name: str, headers: Mapping[str, str], now: float) -> float | No
             return max(0.0, datetime.fromisoformat(value).timestamp() - now)
         number = _parse_finite(value)
     except ValueError:
-        return _duration(value)
+        return _parse_duration(value)
     # above 1e11 it is a date in milliseconds, above 1e9 (the year 2001) one in seconds, else a wait
     epoch = number / 1000 if number > 1e11 else number
     return max(0.0, epoch - now if epoch > 1e9 else number)
 
 
-def _duration(text: str) -> float | None:
+def _parse_duration(text: str) -> float | None:
     """Return the seconds of a duration such as `7.66s`, `6m0s` or `850ms`, else None."""
     quantities = _DURATION.findall(text)
     seconds = sum(float(number) * _UNITS[unit] for number, unit in quantities)

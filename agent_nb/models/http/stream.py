@@ -110,7 +110,7 @@ async def stream_answer(
             raise make_refusal(
                 reply.status,
                 reply.headers,
-                await reply.read(),
+                await reply.read_beginning(),
                 post.peer,
                 tools=post.tools,
                 images=post.images,

@@ -61,14 +61,16 @@ class Proxied:
     Raises UsageError for a proxy that cannot be used.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None, connect: float, *, proxied: bool) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None, connect_timeout: float, *, proxied: bool
+    ) -> None:
         import httpx
 
         try:
             self._client = httpx.AsyncClient(
                 # httpx would take bytes behind an answer for the next one: no connection is kept
                 limits=httpx.Limits(max_keepalive_connections=0),
-                timeout=httpx.Timeout(None, connect=connect, write=WRITING),
+                timeout=httpx.Timeout(None, connect=connect_timeout, write=WRITING),
                 verify=tls if tls is not None else False,
                 trust_env=proxied,
             )
@@ -103,16 +105,16 @@ def raw_headers(response: Response) -> list[tuple[bytes, bytes]]:
 
 
 def make_transport(
-    url: httpx.URL, tls: ssl.SSLContext | None, connect: float, *, loopback: bool
+    url: httpx.URL, tls: ssl.SSLContext | None, connect_timeout: float, *, loopback: bool
 ) -> Transport:
     """Return a transport to the server of `url`, not yet connected.
 
-    `tls` checks the server's certificate (None: plain HTTP). `connect`: seconds to open the
+    `tls` checks the server's certificate (None: plain HTTP). `connect_timeout`: seconds to open the
     connection. `loopback`: the server is on this machine. Raises UsageError for an unusable proxy.
     """
     proxied = not loopback and any(getproxies().get(name) for name in ("http", "https", "all"))
     if proxied or url.userinfo:
-        return Proxied(tls, connect, proxied=proxied)
+        return Proxied(tls, connect_timeout, proxied=proxied)
     secure = url.scheme == "https"
     port = url.port or (443 if secure else 80)
-    return Direct(url.raw_host.decode("ascii"), port, tls if secure else None, connect)
+    return Direct(url.raw_host.decode("ascii"), port, tls if secure else None, connect_timeout)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...events import whole_input, whole_output
 from ..parts import Usage
-from .retry import retryable_status
+from .retry import is_retryable_status
 
 # words in the type or code of a temporary error
 _TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
@@ -63,12 +63,12 @@ def is_temporary(error: Any) -> bool:
         return False
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
-    return (isinstance(code, int) and retryable_status(code)) or any(
+    return (isinstance(code, int) and is_retryable_status(code)) or any(
         word in kind for word in _TEMPORARY
     )
 
 
-def usage_part(usage: dict[str, Any]) -> Usage:
+def make_usage(usage: dict[str, Any]) -> Usage:
     """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
     prompt = _object_at(usage, "prompt_tokens_details") or _object_at(usage, "input_tokens_details")
     completion = _object_at(usage, "completion_tokens_details") or _object_at(

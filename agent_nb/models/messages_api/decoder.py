@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import as_dict, as_list, lenient_loads
-from ..chat.calls import call_part
+from ..chat.calls import make_call
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import count_tokens, is_empty, to_json, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
@@ -53,7 +53,7 @@ class AnthropicDecoder(EventDecoder):
 
     def usage_after(self, spent: Usage) -> Usage:
         """Return the usage of this response plus `spent`, the usage of the requests before it."""
-        return usage_part(self._usage).with_tokens_of(spent)
+        return make_usage(self._usage).with_tokens_of(spent)
 
     @property
     def complete(self) -> bool:
@@ -168,7 +168,7 @@ class AnthropicDecoder(EventDecoder):
         if kind == "tool_use":
             complete_input = block.get("input")
             raw = raw or (to_json(complete_input) if complete_input else "")
-            call = call_part(
+            call = make_call(
                 to_text(block.get("name")),
                 raw,
                 call_id=to_text(block.get("id")),
@@ -205,7 +205,7 @@ class AnthropicDecoder(EventDecoder):
         counts = {key: value for key, value in usage.items() if value is not None}
         if counts:
             self._usage = {**self._usage, **counts}
-            out.append(usage_part(self._usage))
+            out.append(make_usage(self._usage))
 
     def _block_id(self, index: Any) -> str:
         return f"{self._prefix}{index}"
@@ -240,7 +240,7 @@ def _parse_input(raw: str) -> Any:
         return {"raw": raw}
 
 
-def usage_part(usage: dict[str, Any]) -> Usage:
+def make_usage(usage: dict[str, Any]) -> Usage:
     """Return the Usage of a usage object of this API, whose input tokens exclude the cache's."""
     details = usage.get("output_tokens_details")
     cached = count_tokens(usage.get("cache_read_input_tokens"))

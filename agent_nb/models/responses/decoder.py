@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import SurrogatePairs, as_dict, as_list
-from ..chat.calls import call_part
+from ..chat.calls import make_call
 from ..http.decoder import CALL_CUT, CUT, EventDecoder
-from ..http.values import flatten_text, to_text, usage_part
+from ..http.values import flatten_text, make_usage, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
 from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
@@ -141,7 +141,7 @@ class ResponsesDecoder(EventDecoder):
             self._pass_all(output, out)
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
-            out.append(usage_part(usage))
+            out.append(make_usage(usage))
         if response.get("incomplete_details"):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
@@ -225,7 +225,7 @@ class ResponsesDecoder(EventDecoder):
         if not entry.pieces:
             self._pass_arguments(entry, raw, out)
         out.append(
-            call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
+            make_call(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
     def _emit_piece(

@@ -19,8 +19,8 @@ def short_waits(monkeypatch):
     """Let the waits be short, and each test have limiters of its own."""
     steps = (0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
     for module in (retry, request_queue):
-        monkeypatch.setattr(module, "BUSY", steps)
-    monkeypatch.setattr(retry, "AWAY", steps[:3])
+        monkeypatch.setattr(module, "BUSY_DELAYS", steps)
+    monkeypatch.setattr(retry, "AWAY_DELAYS", steps[:3])
     monkeypatch.setattr(limiter, "_limiters", {})
 
 
