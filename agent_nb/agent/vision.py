@@ -20,7 +20,7 @@ import msgspec
 
 from ..events import Error, Event, Result, User
 from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlock, TextBlock
-from ..wire import Shown, describe_picture, size_words
+from ..wire import Shown, describe_picture, describe_size
 
 NEWEST = 20  # pictures of a request
 # three reasons why a picture is not sent, in the words that replace the picture
@@ -113,7 +113,7 @@ class Vision:
 def _describe_for_user(name: str, attachment: Mapping[str, Any], event: Event) -> str:
     """Return a picture in words for people, such as `figure 1 of look (3000×1500)`."""
     of = f" of {event.name}" if isinstance(event, Result) and event.name else ""
-    size = size_words(attachment)
+    size = describe_size(attachment)
     return f"{name}{of}{f' ({size})' if size else ''}"
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..wire import Shown, size_words
+from ..wire import Shown, describe_size
 from .call_line import CODE, find_language
 from .format import clip_text, count_noun, join_parts, text_row
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
@@ -283,7 +283,7 @@ def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
         clip_text(name, 60)
         if isinstance(name, str) and name
         else f"figure {number}{of and f' of {of}'}",
-        f"{size} pixels" if (size := size_words(attachment)) else "",
+        f"{size} pixels" if (size := describe_size(attachment)) else "",
     )
     data = attachment.get("data")
     if kind in IMAGES and (images := _image(kind, data, {"text/plain": caption})):

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from .media import base64_without_text as base64_without_text
     from .media import media_type as media_type
     from .picture_size import describe_picture as describe_picture
+    from .picture_size import describe_size as describe_size
     from .picture_size import measure_picture as measure_picture
-    from .picture_size import size_words as size_words
     from .picture_size import without_captions as without_captions
     from .plain_values import plain_scalar as plain_scalar
     from .plain_values import plain_value as plain_value
@@ -68,7 +68,7 @@ _NAMES = {
     "json_text": "SAFE as_dict as_list dumps encode_canonical lenient_loads loads nearest_json",
     "key_forms": "environment_secrets",
     "media": "base64_without_text media_type",
-    "picture_size": "describe_picture measure_picture size_words without_captions",
+    "picture_size": "describe_picture describe_size measure_picture without_captions",
     "plain_values": "plain_scalar plain_value",
     "redact": "Redaction Redactor redact_text redact_value",
     "sse": "Frame SSEDecoder",

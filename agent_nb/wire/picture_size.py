@@ -100,7 +100,7 @@ def size_of(attachment: Mapping[str, Any]) -> Size | None:
         return None
 
 
-def size_words(attachment: Mapping[str, Any]) -> str:
+def describe_size(attachment: Mapping[str, Any]) -> str:
     """Return the size of an attachment as text, such as `700×300`; "" if it is unknown."""
     size = size_of(attachment)
     return f"{size[0]}×{size[1]}" if size else ""
@@ -114,7 +114,7 @@ def describe_picture(name: str | int, attachment: Mapping[str, Any], unsent: str
     """
     if isinstance(name, int):
         name = f"figure {name}"
-    size = size_words(attachment)
+    size = describe_size(attachment)
     if unsent:
         return f"[{unsent}: {name}{f', {size}' if size else ''}]"
     return f"[{name}: {size} pixels]" if size else f"[{name}]"

@@ -10,9 +10,9 @@ from PIL import Image
 
 from agent_nb.wire.picture_size import (
     describe_picture,
+    describe_size,
     measure_picture,
     size_of,
-    size_words,
 )
 
 KINDS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -56,7 +56,7 @@ def test_rubbish_raises_nothing(data, head):
 
 @pytest.mark.parametrize("data", [None, 3, "", "no base64!", "AAAA"])
 def test_an_attachment_without_a_picture_has_no_size(data):
-    assert size_words({"data": data}) == ""
+    assert describe_size({"data": data}) == ""
 
 
 def test_words_of_a_picture():

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...wire import size_words
+from ...wire import describe_size
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node
@@ -188,7 +188,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Tree: tree,
     nodes.Branch: branch,
     nodes.Table: table,
-    nodes.Image: lambda node: [f"[picture {size_words({'data': node.data})}".rstrip() + "]"],
+    nodes.Image: lambda node: [f"[picture {describe_size({'data': node.data})}".rstrip() + "]"],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],
 }
