@@ -12,25 +12,25 @@ from .losses import Losses
 TWO_STATUSES = "only ok and error are distinguished"
 
 
-def check_result(
+def count_result_losses(
     losses: Losses,
     event: Result,
     *,
     statuses: tuple[str, ...] = ("ok", "error"),
     why: str = TWO_STATUSES,
-    text: str = "a result",
+    content_name: str = "a result",
 ) -> None:
     """Count a status outside `statuses` (reason `why`), and content that becomes JSON text.
 
-    `text`: the format's name for content that has to be text; "" if it takes any JSON value.
+    `content_name`: the format's name for content that has to be text; "" if it takes any value.
     """
     if event.status not in statuses:
         losses.add("result.status", why)
-    if text and not isinstance(event.content, str):
-        losses.add("result.content", f"{text} is text: the value is written as JSON text")
+    if content_name and not isinstance(event.content, str):
+        losses.add("result.content", f"{content_name} is text: the value is written as JSON text")
 
 
-def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> None:
+def count_step_losses(losses: Losses, event: Metric, *, all_tokens: bool = False) -> None:
     """Count as lost the figures of a step that a format with token counts alone cannot hold.
 
     `all_tokens`: the format also holds tokens of thoughts, and tokens written to a cache.

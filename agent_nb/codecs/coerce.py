@@ -66,8 +66,7 @@ class ItemCoercer:
             are_lines = _is_whole_line(first) and (not data or _FIELD.match(data))
             self._form = "lines" if are_lines else "chunks"
             return [self._complete_line(first), self._complete_line(data)]
-        is_one_line = b"\n" not in data and b"\r" not in data
-        if self._form is None and self._at_line_start and is_one_line and _FIELD.match(data):
+        if self._form is None and self._at_line_start and _is_field_without_end(data):
             self._undecided = data
             return []
         if not data and self._form != "lines":
@@ -84,6 +83,11 @@ class ItemCoercer:
         if data:
             self._at_line_start = data[-1:] == b"\n"
         return data
+
+
+def _is_field_without_end(data: bytes) -> bool:
+    """Return whether a text begins like an SSE line and has no line end."""
+    return b"\n" not in data and b"\r" not in data and _FIELD.match(data) is not None
 
 
 def _is_object(data: bytes) -> bool:

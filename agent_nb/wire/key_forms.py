@@ -21,7 +21,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-SHORTEST = 12  # characters of a secret value; a shorter one would be found in ordinary text
+SHORTEST_VALUE = 12  # characters of a secret value; a shorter one would be found in ordinary text
+_AUTHORITY_END = re.compile(r"[/?#\s]")  # ends user, password and host in an address
 # last words of the names of secret variables
 WORDS = frozenset({
     "KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
@@ -30,14 +31,14 @@ WORDS = frozenset({
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """The form of a key: one of `starts`, then at least `least` of `chars`.
+    """The form of a key: one of `starts`, then at least `shortest` of `chars`.
 
-    `mixed`: what follows the start has a capital or digit, or is twice as long as `least`.
+    `mixed`: what follows the start has a capital or digit, or is twice as long as `shortest`.
     """
 
     name: str
     starts: tuple[str, ...]
-    least: int
+    shortest: int
     chars: str = r"A-Za-z0-9_\-"
     mixed: bool = False
     keeps_start: bool = False  # the start is not part of the secret
@@ -85,12 +86,13 @@ def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
 def _find_secrets(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
     secrets = {name: value for name, value in variables if _is_secret(name, value)}
     for name, value in variables:
-        if password := _password(value):
+        password = _read_password(value)
+        if password:
             secrets |= {f"password in {name}": password, f"password of {name}": unquote(password)}
-    return {name: value for name, value in secrets.items() if len(value) >= SHORTEST}
+    return {name: value for name, value in secrets.items() if len(value) >= SHORTEST_VALUE}
 
 
-def _password(address: str) -> str:
+def _read_password(address: str) -> str:
     """Return the password in an address as it is written there, "" without one."""
     scheme, _, location = address.partition("://")
     if not (location and scheme.replace("+", "").isalnum()):
@@ -99,16 +101,12 @@ def _password(address: str) -> str:
     return authority.rpartition("@")[0].partition(":")[2]
 
 
-_AUTHORITY_END = re.compile(r"[/?#\s]")
-
-
 def _is_secret(name: str, value: str) -> bool:
     """Return whether a variable is secret by its name, except credentials that are a path."""
     word = _last_word(name)
     # GOOGLE_APPLICATION_CREDENTIALS and similar variables name a file
-    return word in WORDS and not (
-        word.startswith("CREDENTIAL") and value.startswith(("/", "~", "."))
-    )
+    is_path = word.startswith("CREDENTIAL") and value.startswith(("/", "~", "."))
+    return word in WORDS and not is_path
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from .key_forms import PATTERNS, SHORTEST, Pattern, list_written_forms
+from .key_forms import PATTERNS, SHORTEST_VALUE, Pattern, list_written_forms
 
 LONGEST_KEY = 4096  # characters of a key that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
@@ -56,7 +56,7 @@ class KeySearch:
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
         values: dict[str, str] = {}  # each written form of a value -> its name
         for name, value in secrets:
-            if len(value) >= SHORTEST:
+            if len(value) >= SHORTEST_VALUE:
                 values |= dict.fromkeys(list_written_forms(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
@@ -81,8 +81,9 @@ class KeySearch:
         pos = start
         while candidate := self.find_start(text, pos):
             at = candidate.start()
-            form = self._find_form(text, at, final=final) if _may_begin(text, at) else None
-            key = _choose_longer(form, self._find_value(text, at, final=final))
+            key = self._find_value(text, at, final=final)
+            if _may_begin(text, at):
+                key = _choose_longer(self._find_form(text, at, final=final), key)
             # a JSON escape cut in two: whether a key begins after it is not known yet
             if key is None and text[at] == "\\" and not final and _cut_escape(text, at):
                 key = _UNDECIDED
@@ -143,14 +144,12 @@ def _may_begin(text: str, at: int) -> bool:
 
 def _fits(pattern: Pattern, body: str) -> bool:
     """Return whether `body`, the text after the start of a form, is long and varied enough."""
-    if len(body) < pattern.least:
+    if len(body) < pattern.shortest:
         return False
+    if not pattern.mixed or len(body) >= 2 * pattern.shortest:
+        return True
     # a short body of lower-case letters alone is an ordinary word, such as a part of an identifier
-    return (
-        not pattern.mixed
-        or len(body) >= 2 * pattern.least
-        or re.search("[A-Z0-9]", body) is not None
-    )
+    return re.search("[A-Z0-9]", body) is not None
 
 
 # the key in the tree that marks the end of a word: the search ends there, so a longer word with

@@ -37,7 +37,7 @@ LEFT = {
         "step\nstep\nstep\nlast\n",
     ),
     "prints between bars below one another": (NESTED + "a line\nanother\n", "a line\nanother\n"),
-    "a bar of somebody else": ("\r50% done\r100% done\nfoo", "100% done\nfoo"),
+    "a bar of another program": ("\r50% done\r100% done\nfoo", "100% done\nfoo"),
     "a line of a bar that says no percentage": ("\r5it [00:00, 9.1it/s]\nend", "end"),
     "percentages on a line of their own": ("50% of the rows\n", "50% of the rows\n"),
 }

@@ -36,7 +36,7 @@ from ...events import (
 )
 from ...wire import dumps
 from ..block_protocol import BlockForm, BlockWriter
-from ..checks import LastError, check_result
+from ..checks import LastError, count_result_losses
 from ..contract import Options
 from ..foreign_values import parse_json
 from ..framing import Item
@@ -63,7 +63,7 @@ class AgUiWriter(BlockWriter):
         self._step: Step = ""  # how the current block relates to the text before it
         self._messages: dict[str, str] = {}  # span -> message id of its newest text
         self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
-        self._error = LastError(losses, _NOT_LAST)
+        self._last_error = LastError(losses, _NOT_LAST)
         self._total: Counts | None = None
 
     def write(self, event: Event) -> list[Item]:
@@ -73,17 +73,21 @@ class AgUiWriter(BlockWriter):
         # a node belongs to the run around it
         outer = event.parent if isinstance(event, Node) else event.span
         self._step = self._texts.setdefault(outer, Texts()).add(event)
-        return [Item(self._envelope(obj, event)) for obj in self.write_objects(event)]
+        return [Item(self._wrap(obj, event)) for obj in self.write_objects(event)]
 
     def close(self) -> list[Item]:
         """Return nothing; an error that is still held back counts as lost."""
-        self._error.drop()
+        self._last_error.drop()
         return []
 
-    def _envelope(self, obj: Obj, event: Event) -> Obj:
-        is_agents = event.span and event.span in self._agents and "subagentRunId" not in obj
-        span = {"subagentRunId": event.span} if is_agents else {}
-        return {**obj, **span, **({"timestamp": round(event.ts * 1000)} if event.ts else {})}
+    def _wrap(self, obj: Obj, event: Event) -> Obj:
+        """Return an object of `event` with its sub-agent and time."""
+        envelope: Obj = {}
+        if event.span and event.span in self._agents and "subagentRunId" not in obj:
+            envelope["subagentRunId"] = event.span
+        if event.ts:
+            envelope["timestamp"] = round(event.ts * 1000)
+        return {**obj, **envelope}
 
     def _run_ids(self, event: Event) -> Obj:
         return {"threadId": self._thread or event.run, "runId": event.run}
@@ -127,9 +131,11 @@ class AgUiWriter(BlockWriter):
     def _call(self, event: Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
         # arguments may have been edited since: the model's text is written only if it equals them
-        matches = not event.args or parse_json(event.raw_args) == event.args
-        as_written = [text for text, _ in split_block(event)] if event.raw_args and matches else []
-        texts = as_written or [dumps(event.args)]
+        is_unedited = not event.args or parse_json(event.raw_args) == event.args
+        if event.raw_args and is_unedited:
+            texts = [text for text, _ in split_block(event)]
+        else:
+            texts = [dumps(event.args)]
         args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts if text]
         return [
             {"type": TOOL.start, **ids, "toolCallName": event.name},
@@ -139,7 +145,7 @@ class AgUiWriter(BlockWriter):
 
     def _result(self, event: Result) -> list[Obj]:
         reason = "a result does not say whether the tool failed"
-        check_result(self._losses, event, statuses=("ok",), why=reason)
+        count_result_losses(self._losses, event, statuses=("ok",), why=reason)
         drawn = DRAW[Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
@@ -156,21 +162,12 @@ class AgUiWriter(BlockWriter):
         self._agents.add(event.span)
         ids = {"subagentRunId": event.span}
         if event.phase == "enter":
-            return [
-                {
-                    "type": "SUBAGENT_STARTED",
-                    **ids,
-                    "name": event.name,
-                    "parentToolCallId": event.span,
-                }
-            ]
+            names = {"name": event.name, "parentToolCallId": event.span}
+            return [{"type": "SUBAGENT_STARTED", **ids, **names}]
         self._agents.discard(event.span)
-        failed = event.result not in ("", "ok")
-        return [
-            {"type": "SUBAGENT_ERROR", **ids, "message": event.result}
-            if failed
-            else {"type": "SUBAGENT_FINISHED", **ids}
-        ]
+        if event.result in ("", "ok"):
+            return [{"type": "SUBAGENT_FINISHED", **ids}]
+        return [{"type": "SUBAGENT_ERROR", **ids, "message": event.result}]
 
     def _state(self, event: State) -> list[Obj]:
         if event.kind not in STATE_TYPES:
@@ -179,7 +176,7 @@ class AgUiWriter(BlockWriter):
         return [DRAW[State](event)]
 
     def _on_error(self, event: Error) -> list[Obj]:
-        self._error.add(event)
+        self._last_error.add(event)
         return []
 
     def _metric(self, event: Metric) -> list[Obj]:
@@ -191,18 +188,20 @@ class AgUiWriter(BlockWriter):
         if event.span:
             return []
         total, self._total = self._total, None
-        usage = {"usage": [_usage(total)]} if total is not None else {}
+        usage = {"usage": [_draw_usage(total)]} if total is not None else {}
         if event.status == "error":
-            error = self._error.take() or Error(message=event.finish_reason or "the run failed")
+            error = self._last_error.take() or Error(
+                message=event.finish_reason or "the run failed"
+            )
             return [{**DRAW[Error](error), **usage}]
-        self._error.drop()
+        self._last_error.drop()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
             outcome: Obj = {"type": "cancelled"}
+        elif event.status == "awaiting":
+            outcome = {"type": OUTCOMES["awaiting"], "interrupts": []}
         else:
             outcome = {"type": OUTCOMES.get(event.status, "success")}
-        if outcome["type"] == "interrupt":
-            outcome["interrupts"] = []
         return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]
 
     HANDLERS: ClassVar[EventHandlers] = {
@@ -222,7 +221,7 @@ class AgUiWriter(BlockWriter):
     }
 
 
-def _usage(total: Counts) -> Obj:
+def _draw_usage(total: Counts) -> Obj:
     """Draw the token counts of a run; optional ones only if they are not 0."""
     counts = {
         "inputTokens": total.input,

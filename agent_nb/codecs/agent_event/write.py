@@ -31,7 +31,7 @@ from ...events import (
     Think,
     progress_fields,
 )
-from ..checks import LastError, check_result
+from ..checks import LastError, count_result_losses
 from ..contract import Options
 from ..foreign_values import parse_json
 from ..framing import Item
@@ -140,7 +140,7 @@ class AgentEventWriter:
         return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
 
     def _result(self, event: Result) -> list[Obj]:
-        check_result(self._losses, event, text="an output")
+        count_result_losses(self._losses, event, content_name="an output")
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
         self._tools.pop(event.call_id, None)
         return [drawn]

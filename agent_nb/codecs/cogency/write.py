@@ -124,28 +124,23 @@ class CogencyWriter:
             return
         if isinstance(event, Result):
             self._count_result_losses(event)
-        if isinstance(event, Metric) and any(
-            c != read_counts(draw_counts(c)) for c in (event.step, event.total)
-        ):
-            self._losses.add("metric.step", "only input, output and duration are counted here")
+        if isinstance(event, Metric):
+            counts = (event.step, event.total)
+            if any(c != read_counts(draw_counts(c)) for c in counts):
+                self._losses.add("metric.step", "only input, output and duration are counted here")
 
     def _count_result_losses(self, event: Result) -> None:
         display = event.display or {}
         text = display.get("text/plain")
-        if display and (
-            len(display) > 1
-            or not isinstance(text, str)
-            or text in STATUS
-            or text != choose_outcome(event)
-        ):
-            self._losses.add(
-                "result.display",
-                "only a line of plain text has a place (outcome), which an error's message takes",
+        is_outcome = display.keys() == {"text/plain"} and isinstance(text, str)
+        if display and not (is_outcome and text not in STATUS and text == choose_outcome(event)):
+            reason = (
+                "only a line of plain text has a place (outcome), which an error's message takes"
             )
+            self._losses.add("result.display", reason)
         if text is not None and event.status not in ("ok", "error"):
-            self._losses.add(
-                "result.status", "the outcome is a text; only success and error are distinguished"
-            )
+            reason = "the outcome is a text; only success and error are distinguished"
+            self._losses.add("result.status", reason)
 
 
 def _line(event: Event) -> Obj:

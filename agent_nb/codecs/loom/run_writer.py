@@ -39,7 +39,7 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import check_result, check_step, count_answer
+from ..checks import count_answer, count_result_losses, count_step_losses
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
@@ -227,7 +227,7 @@ class RunWriter:
         if isinstance(event, Result):
             self._tools.pop(key, None)
             self._wire_ids.pop(key, None)
-            check_result(self._losses, event)
+            count_result_losses(self._losses, event)
         entering, node_id = self._enter_for(event, "act")
         return [*entering, self._frame(frame, node_id)]
 
@@ -235,7 +235,7 @@ class RunWriter:
         return [self._frame(draw_frame(event), event.span or None)]
 
     def _metric(self, event: Metric) -> list[Obj]:
-        check_step(self._losses, event)
+        count_step_losses(self._losses, event)
         out = self._as_drawn(event)
         if self._held_result is not None:
             out += self._leave()

@@ -37,7 +37,7 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import LastError, check_result, check_step, count_answer
+from ..checks import LastError, count_answer, count_result_losses, count_step_losses
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
@@ -188,8 +188,8 @@ class RunWriter:
             return self._complete_question(event, obj, call)
         if isinstance(event, Result):
             self._calls.pop(event.call_id, None)
-            text = "" if event.status == "ok" else "an error"
-            check_result(self._losses, event, why=_TWO_STATUSES, text=text)
+            name = "" if event.status == "ok" else "an error"
+            count_result_losses(self._losses, event, why=_TWO_STATUSES, content_name=name)
         return [obj]
 
     def _complete_progress(self, event: Progress, obj: Obj) -> Obj:
@@ -211,7 +211,7 @@ class RunWriter:
         return [{**ids, "inputType": "confirmation", "prompt": plain_prompt(name), **obj}]
 
     def _metric(self, event: Metric) -> list[Obj]:
-        check_step(self._losses, event, all_tokens=True)
+        count_step_losses(self._losses, event, all_tokens=True)
         return [DRAW[Metric](event)]
 
     def _state(self, event: State) -> list[Obj]:

@@ -47,10 +47,10 @@ class ToolEvents:
         already, come last.
         """
         calls = sorted(self._calls.open_calls().items(), key=lambda call: call[0] in used)
-        by_name = [call_id for call_id, name in calls if agent in name.split("__")]
-        by_name = by_name or [call_id for call_id, name in calls if tool and name == tool]
-        single = [call_id for call_id, _ in calls] if len(calls) == 1 else []
-        return next(iter(by_name or single), "")
+        of_agent = [call_id for call_id, name in calls if agent in name.split("__")]
+        of_tool = [call_id for call_id, name in calls if tool and name == tool]
+        only_one = [call_id for call_id, _ in calls] if len(calls) == 1 else []
+        return next(iter(of_agent or of_tool or only_one), "")
 
     def forget_question(self, input_id: str) -> None:
         """Forget the open question that an answer with `input_id` belongs to."""
@@ -58,15 +58,14 @@ class ToolEvents:
             if input_id and text_of(obj, "inputId") == input_id:
                 del self.questions[call_id]
 
-    def close_questions(self, derived: Callable[..., Event]) -> list[Event]:
-        """Return a result for each call with an open question; `derived` makes the event."""
+    def close_questions(self, make_event: Callable[..., Event]) -> list[Event]:
+        """Return a result, from `make_event`, for each call with an open question."""
         out: list[Event] = []
         for call_id, obj in self.questions.items():
             name, prompt = self._calls.tool_of(call_id), text_of(obj, "prompt")
-            message = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
-            out.append(
-                derived(Result, call_id=call_id, name=name, status="cancelled", content=message)
-            )
+            text = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
+            fields = {"name": name, "status": "cancelled", "content": text}
+            out.append(make_event(Result, call_id=call_id, **fields))
         self.questions = {}
         return out
 
@@ -87,23 +86,18 @@ class ToolEvents:
         implicit = self._run.implicit_call(match, wire_id, **location, name=name, args=args)
         return [*implicit, self._run.line(cls, obj, call_id=match.call_id, **fields)]
 
-    def _first_start(self, call_id: str) -> bool:
-        """Return whether a call starts for the first time; remember it."""
-        if call_id in self._started_calls:
-            return False
-        self._started_calls[call_id] = None
-        if len(self._started_calls) > _REMEMBERED:
-            self._started_calls.popitem(last=False)
-        return True
-
     def _started(self, obj: Obj) -> list[Event]:
         """Read the start of a call; a second one is an extension."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
             return self._unknown(obj)
         match = self._calls.match_line(name, wire_id)
-        if wire_id and not self._first_start(match.call_id):
-            return self._unknown(obj)
+        if wire_id:
+            if match.call_id in self._started_calls:
+                return self._unknown(obj)
+            self._started_calls[match.call_id] = None
+            if len(self._started_calls) > _REMEMBERED:
+                self._started_calls.popitem(last=False)
         return self._about_call(Started, obj, match, name=name)
 
     def _progress(self, obj: Obj) -> list[Event]:

@@ -31,7 +31,7 @@ from ...events import (
     Think,
 )
 from ..block_protocol import BlockWriter
-from ..checks import check_result, count_answer
+from ..checks import count_answer, count_result_losses
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
@@ -110,10 +110,10 @@ class UiMessageWriter(BlockWriter):
         return [DRAW[Progress](event)]
 
     def _on_result(self, event: Result) -> list[Obj]:
-        text = "" if event.status in ("ok", "denied") else "an error"
+        name = "" if event.status in ("ok", "denied") else "an error"
         reason = "only errors and denials are distinguished"
         statuses = ("ok", "error", "denied")
-        check_result(self._losses, event, statuses=statuses, why=reason, text=text)
+        count_result_losses(self._losses, event, statuses=statuses, why=reason, content_name=name)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
         return [draw_result(event)]
