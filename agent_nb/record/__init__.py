@@ -10,9 +10,9 @@ the records inside a record, `recorded_calls` lists the calls that a record can 
 Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides, ssh_signature
 < displays, journal, packed_events, signers, size_limit
 < journal_recovery, pictures, record
-< fingerprint, inner_records, nbdime_conflicts, signing, split_merge
+< fingerprint, inner_records, nbdime_conflicts, signing
 < match, ranking, recorded_calls, run_inputs, verify
-< countersign
+< countersign, split_merge
 < metadata
 < outputs
 < forgotten, used_calls

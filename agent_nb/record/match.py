@@ -59,16 +59,17 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         for record in records:
             recorded = Digests.read_record(record)
             changes = inputs.list_changes(recorded) if recorded is not None else INPUTS
-            # hashing is slow, and an older record with other inputs decides nothing
-            intact = bool(changes and newest_changes is not None) or is_intact(record)
-            tampered = tampered or not intact
-            newest_changes = changes if newest_changes is None else newest_changes
-            if changes or not intact:
-                continue
-            if statuses is not None and record.get("status") not in statuses:
-                problem = problem or f"the recorded run ended with status {record.get('status')}"
-            else:
-                return cls(status="recorded", record=record)
+            if newest_changes is None:
+                newest_changes = changes
+            elif changes:
+                continue  # an older record with other inputs decides nothing, and hashing is slow
+            if not is_intact(record):
+                tampered = True
+            elif not changes:
+                status = record.get("status")
+                if statuses is None or status in statuses:
+                    return cls(status="recorded", record=record)
+                problem = problem or f"the recorded run ended with status {status}"
         if tampered:
             return cls(status="tampered", problem=cls.TAMPERED)
         if newest_changes is None:

@@ -5,10 +5,10 @@ Why: a figure that is drawn again is rarely the same file, byte for byte.
 Rules
 - Two figures with data (`figure_data`) of the same library version are compared by these data, and
   also by pixels if the data are incomplete. All other pictures are compared by pixels.
-- The pixels of a figure are compared as a whole (`SHARE`), the pixels of other pictures in tiles
-  too (`TILES`): a figure drawn by another version of a library differs in many small ways.
+- The pixels of a figure are compared as a whole (`MOST_DIFFERENT`), those of other pictures
+  in tiles too (`TILES`): a figure drawn by another version of a library differs in many small ways.
 - Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
-- Pictures come from strangers: only `FORMATS` are opened, and only up to `LARGEST` pixels.
+- Pictures come from strangers: only `FORMATS` are opened, up to `MOST_PIXELS`.
 - Pillow is optional; without it the result says that pictures were not compared.
 """
 
@@ -27,15 +27,15 @@ from .displays import DisplayPair
 from .figure_data import FigureData, SameText, compare_figure_data
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
-LARGEST = 40_000_000  # pixels
-OFF = 16  # the tolerated difference of a channel, out of 255
-SHARE = 0.01  # of all pixels may differ by more than OFF
+MOST_PIXELS = 40_000_000
+MOST_LEVELS = 16  # of 255: a channel that differs by more makes its pixel count as different
+MOST_DIFFERENT = 0.01  # the share of all pixels that may differ
 TILE = 16  # pixels of a tile's side
 # (levels, share): at most this share of a tile's pixels may lie more than so many levels (of 255)
 # outside the values around them in the other picture
-TILES = ((64, 0.01), (OFF, 0.25))
+TILES = ((64, 0.01), (MOST_LEVELS, 0.25))
 # the note of a comparison by pixels; {} says why
-PIXELS = "{}: its pixels are compared, and one in a hundred may differ"
+PIXELS_NOTE = "{}: its pixels are compared, and one in a hundred may differ"
 
 Picture = str | Mapping[str, Any]  # base64, or an attachment with `data` in base64
 
@@ -99,24 +99,21 @@ class PictureComparison(msgspec.Struct, frozen=True):
             return cls()
         if not isinstance(old, str) or not isinstance(new, str):
             return cls("a picture is missing" if old else "there is a picture")
-        before, now = (
+        old_data, new_data = (
             FigureData.read(p.get(FigureData.KEY) if isinstance(p, Mapping) else None)
             for p in (recorded, fresh)
         )
-        if before is None or now is None:
-            note = "a figure without data of what it shows"
-            figure = figure or before is not None or now is not None
-        elif before.library != now.library:
-            note, figure = f"a figure of {before.library}, now {now.library}", True
-        else:
-            difference = compare_figure_data(before, now, same_text)
-            if difference or not (before.partly or now.partly):
+        if old_data is not None and new_data is not None:
+            if old_data.library != new_data.library:
+                note = f"a figure of {old_data.library}, now {new_data.library}"
+                return _compare_figure_pixels(old, new, note)
+            difference = compare_figure_data(old_data, new_data, same_text)
+            if difference or not (old_data.partly or new_data.partly):
                 return cls(difference)
-            note, figure = "a figure with artists that are not read", True
-        comparison = _compare_pixels(old, new, tiles=not figure)
-        if not figure:
-            return comparison
-        return msgspec.structs.replace(comparison, note=PIXELS.format(note))
+            return _compare_figure_pixels(old, new, "a figure with artists that are not read")
+        if figure or old_data is not None or new_data is not None:
+            return _compare_figure_pixels(old, new, "a figure without data of what it shows")
+        return _compare_pixels(old, new, tiles=True)
 
 
 def _is_display(picture: Picture) -> bool:
@@ -132,21 +129,27 @@ def _name_kind(picture: Picture | None) -> str:
     )
 
 
-def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> PictureComparison:
+def _compare_figure_pixels(old: str, new: str, note: str) -> PictureComparison:
+    """Compare two figures as a whole; `note`: why their data were not enough."""
+    comparison = _compare_pixels(old, new, tiles=False)
+    return msgspec.structs.replace(comparison, note=PIXELS_NOTE.format(note))
+
+
+def _compare_pixels(old: str, new: str, *, tiles: bool) -> PictureComparison:
     """Open two pictures in base64 and compare their pixels; with `tiles`, each tile too."""
     try:
         from PIL import Image
     except ImportError:
         return PictureComparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
-        files = [base64.b64decode(picture) for picture in (recorded, fresh)]
+        files = [base64.b64decode(picture) for picture in (old, new)]
         # checked before anything is opened; a format that cannot be measured is checked afterwards
         sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
-        if max(sizes, default=0) > LARGEST:
-            return _too_large(max(sizes))
-        old, new = (Image.open(io.BytesIO(file), formats=FORMATS) for file in files)
-        with old, new:
-            return _compare_opened(old, new, tiles=tiles)
+        if max(sizes, default=0) > MOST_PIXELS:
+            return _refuse_large(max(sizes))
+        old_picture, new_picture = (Image.open(io.BytesIO(f), formats=FORMATS) for f in files)
+        with old_picture, new_picture:
+            return _compare_opened(old_picture, new_picture, tiles=tiles)
     # Pillow raises SyntaxError for a damaged PNG
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return PictureComparison("it cannot be opened and is not the same file")
@@ -161,11 +164,13 @@ def _compare_opened(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
             f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}"
         )
     size = old.size[0] * old.size[1]
-    if size > LARGEST:
-        return _too_large(size)
+    if size > MOST_PIXELS:
+        return _refuse_large(size)
     old, new = old.convert("RGBA"), new.convert("RGBA")
-    differing = sum(_largest_channel(ImageChops.difference(old, new)).histogram()[OFF + 1 :])
-    if differing > SHARE * size:
+    differing = sum(
+        _largest_channel(ImageChops.difference(old, new)).histogram()[MOST_LEVELS + 1 :]
+    )
+    if differing > MOST_DIFFERENT * size:
         return PictureComparison(f"{differing / size:.1%} of its pixels differ")
     return PictureComparison(_describe_tile(old, new) if tiles and differing else "")
 
@@ -208,5 +213,5 @@ def _measure_excess(picture: Any, other: Any) -> Any:
     return ImageChops.lighter(ImageChops.subtract(picture, high), ImageChops.subtract(low, picture))
 
 
-def _too_large(size: int) -> PictureComparison:
+def _refuse_large(size: int) -> PictureComparison:
     return PictureComparison(unseen=f"a picture of {size:,} pixels is too large to be compared")

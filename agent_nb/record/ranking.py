@@ -22,14 +22,14 @@ from .fingerprint import Digests
 from .record import Provenance, Record
 from .signing import covers_record, is_intact, is_own_record
 
-TOLERANCE = 300.0  # seconds that a start may lie in the future
+TOLERANCE = 300.0  # seconds that a start may lie in the future: clocks of machines differ
 END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch seconds
 
 
 class CellRecords(list[Record]):
     """The records of one cell; only `select_begun` needs an order. Its methods return new lists."""
 
-    EXECUTIONS = 3  # executions of a cell that are kept
+    EXECUTIONS = 3  # of each kind and cell, the executions that are kept
 
     def oldest_first(self) -> list[Record]:
         """Return the records by their start, the oldest first."""
@@ -59,26 +59,26 @@ class CellRecords(list[Record]):
         `key` None: all of them are the user's own, and none is checked. `named`: the ids of taped
         calls that are kept in any case, since an execution used them.
         """
-        ordered = self.newest_first()
-        if len(ordered) <= self.EXECUTIONS:
-            return ordered
-        taped = CellRecords(r for r in ordered if r.get("tape"))
-        if 0 < len(taped) < len(ordered):
-            rest = CellRecords(r for r in ordered if not r.get("tape"))
-            both = [*taped.select_kept(key, named), *rest.select_kept(key)]
-            return CellRecords(both).newest_first()
+        taped = CellRecords(r for r in self if r.get("tape"))
+        others = CellRecords(r for r in self if not r.get("tape"))
+        kept = CellRecords([*taped._select_executions(key), *others._select_executions(key)])
+        ids = {record.get("id") for record in kept}
+        kept += [r for r in taped if r.get("id") in named and r.get("id") not in ids]
+        return kept.newest_first()
+
+    def _select_executions(self, key: bytes | None) -> list[Record]:
+        """Return the records of the newest executions: of the user's own, then of others."""
+        if len(self) <= self.EXECUTIONS:  # all are kept, and checking whose they are costs a hash
+            return self
         # execution -> its records, the newest first
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}
-        for record in ordered:
+        for record in self.newest_first():
             group = own if key is None or is_own_record(record, key) else foreign
             group.setdefault(_execution_id(record), []).append(record)
         newest_own = list(own.values())[: self.EXECUTIONS]
         newest_foreign = list(foreign.values())[: max(self.EXECUTIONS - len(own), 1)]
-        records = [record for listed in (*newest_own, *newest_foreign) for record in listed]
-        ids = {record.get("id") for record in records}
-        records += [r for r in taped if r.get("id") in named and r.get("id") not in ids]
-        return CellRecords(records).newest_first()
+        return [record for listed in (*newest_own, *newest_foreign) for record in listed]
 
     def newest_execution(self, used: Sequence[str] = ()) -> list[Record]:
         """Return the records of the newest execution, in the order in which their runs began.
@@ -107,11 +107,11 @@ class CellRecords(list[Record]):
             and Digests.read_record(r) is not None
             and r.get("call", "") == call
         )
-        newest = begun[0].get("execution") if begun else None
-        chosen = [
-            r for r in begun.oldest_first() if (r.get("execution") or None) == (newest or None)
-        ]
-        return sorted(chosen, key=read_ordinal) if newest else chosen
+        execution = begun[0].get("execution") if begun else None
+        if not execution:
+            return [r for r in begun.oldest_first() if not r.get("execution")]
+        chosen = (r for r in begun.oldest_first() if r.get("execution") == execution)
+        return sorted(chosen, key=read_ordinal)
 
 
 def read_start_time(record: Record) -> float:

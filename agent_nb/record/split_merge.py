@@ -16,11 +16,14 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from ..wire import as_dict, as_list
 from .agent_cells import agent_cell, source_hash
 from .ipynb import Cell, cell_id, source_of
+from .ranking import CellRecords, read_start_time
 from .record import Record
 
 Runs = Mapping[str, Sequence[Record]]
@@ -50,20 +53,81 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     unmatched_cells = [
         cell for cell, text in texts.items() if not _made_any(runs.get(cell, ()), text)
     ]
-    moved: dict[str, str] = {}  # present id -> old id
+    newest_runs = {i: CellRecords(runs[i]).newest_first()[:1] for i in unmatched_ids}
+    moves: dict[str, str] = {}
     # first the cells whose text made the newest run of an id, then those that made an older one
-    for candidates in (_select_newest, list[Record]):
+    for candidates in (newest_runs, runs):
+        moved_cells = set(moves.values())
         for cell in unmatched_cells:
-            if cell in moved:
+            if cell in moved_cells:
                 continue
-            fitting = (i for i in unmatched_ids if _made_any(candidates(runs[i]), texts[cell]))
-            old_id = next(fitting, None)
-            if old_id is not None:
-                unmatched_ids.remove(old_id)
-                moved[cell] = old_id
+            for old_id in unmatched_ids:
+                if old_id not in moves and _made_any(candidates[old_id], texts[cell]):
+                    moves[old_id] = cell
+                    break
     # runs that lose their id to another cell are kept under an id that no cell has
-    homeless = {i: f"{i}{HOMELESS}" for i in runs if i in moved and i not in moved.values()}
-    return homeless | {old: new for new, old in moved.items()}
+    moved_cells = set(moves.values())
+    homeless = {i: f"{i}{HOMELESS}" for i in runs if i in moved_cells and i not in moves}
+    return homeless | moves
+
+
+def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
+    """Return the runs that agent cells without runs inherit, by cell id."""
+    present = {cell_id(cell) for cell in cells}
+    orphans = [listed for cell, listed in runs.items() if listed and cell not in present]
+    inherited: dict[str, list[Record]] = {}
+    for cell in _list_agent_cells(cells):
+        if not cell.id or not cell.body or runs.get(cell.id):
+            continue
+        below_runs = next((runs[c] for c in cell.below if runs.get(c)), ())
+        is_split = below_runs and _read_prompt(below_runs).startswith(cell.body)
+        cell_runs = below_runs if is_split else _find_merged_runs(cell.body, orphans)
+        if cell_runs:
+            inherited[cell.id] = list(cell_runs)
+    return inherited
+
+
+def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
+    """Return the ids of the runs that cells give up, by cell id."""
+    return {
+        plain_cell: {r["id"] for r in runs[cell.id]}
+        for cell in _list_agent_cells(cells)
+        if runs.get(cell.id)
+        for plain_cell in cell.below
+    }
+
+
+class _AgentCell(msgspec.Struct):
+    """An agent cell; `below`: the ids of the other code cells before the next agent cell."""
+
+    id: str
+    body: str
+    below: list[str] = []
+
+
+def _list_agent_cells(cells: Sequence[Cell]) -> list[_AgentCell]:
+    """Return the agent cells in the order of the notebook."""
+    listed: list[_AgentCell] = []
+    for cell in cells:
+        if cell.get("cell_type") != "code":
+            continue
+        parts = agent_cell(source_of(cell))
+        if parts is not None:
+            listed.append(_AgentCell(cell_id(cell), parts[1].replace("\r\n", "\n").strip()))
+        elif listed and cell_id(cell):
+            listed[-1].below.append(cell_id(cell))
+    return listed
+
+
+def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequence[Record]:
+    """Return the runs of the gone cell whose prompt is the longest beginning of this text."""
+    longest = ""
+    merged: Sequence[Record] = ()
+    for listed in orphans:
+        prompt = _read_prompt(listed)
+        if len(prompt) > len(longest) and f"{body}\n".startswith(f"{prompt}\n"):
+            longest, merged = prompt, listed
+    return merged
 
 
 def _made_any(listed: Sequence[Record], text: str | None) -> bool:
@@ -74,75 +138,17 @@ def _made_any(listed: Sequence[Record], text: str | None) -> bool:
     )
 
 
-def _select_newest(listed: Sequence[Record]) -> Sequence[Record]:
-    """Return the record of the newest run alone."""
-    return [max(listed, key=_read_start)]
-
-
-def _read_start(record: Record) -> float:
-    """Return when a run began in epoch seconds, 0 if the record names no time."""
-    started = record.get("started")
-    return started if isinstance(started, int | float) and started == started else 0.0  # noqa: PLR0124  (NaN)
-
-
 def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     """Sort ids by number, as nbstripout gives them, then others by the start of their first run."""
     number = cell.rstrip(HOMELESS)
     if number.isdecimal() and len(number) < 10:
         return False, float(number)
-    return True, min(map(_read_start, listed), default=0.0)
-
-
-def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
-    """Return the runs that agent cells without runs inherit, by cell id."""
-    present = {cell_id(cell) for cell in cells}
-    orphans = [listed for cell, listed in runs.items() if listed and cell not in present]
-    runs_of: dict[str, list[Record]] = {}
-    for cell, body, below in _list_agent_cells(cells):
-        if cell and body and not runs.get(cell):
-            below_runs = next((runs[c] for c in below if runs.get(c)), ())
-            is_split = below_runs and _read_prompt(below_runs).startswith(body)
-            inherited = below_runs if is_split else _find_merged_runs(body, orphans)
-            runs_of |= {cell: list(inherited)} if inherited else {}
-    return runs_of
-
-
-def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
-    """Return the ids of the runs that cells give up, by cell id."""
-    return {
-        c: {r["id"] for r in runs.get(cell, ())}
-        for cell, _, below in _list_agent_cells(cells)
-        for c in below
-        if runs.get(cell)
-    }
-
-
-def _list_agent_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (id, text, ids of the other code cells before the next agent cell) of agent cells.
-
-    The first tuple, with an empty id and text, is for the cells above all agent cells.
-    """
-    cell, body, below = "", "", list[str]()
-    for item in cells:
-        if item.get("cell_type") != "code":
-            continue
-        if (parts := agent_cell(source_of(item))) is not None:
-            yield cell, body, below
-            cell, body, below = cell_id(item), parts[1].replace("\r\n", "\n").strip(), []
-        elif cell_id(item):
-            below.append(cell_id(item))
-    yield cell, body, below
-
-
-def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequence[Record]:
-    """Return the runs of the gone cell whose prompt is the longest beginning of this text."""
-    prompts = ((_read_prompt(listed), listed) for listed in orphans)
-    merged = [pair for pair in prompts if pair[0] and f"{body}\n".startswith(f"{pair[0]}\n")]
-    return max(merged, key=lambda pair: len(pair[0]), default=("", ()))[1]
+    return True, min(map(read_start_time, listed), default=0.0)
 
 
 def _read_prompt(listed: Sequence[Record]) -> str:
-    """Return the prompt of the first run, which is the newest; "" if it is unknown."""
-    events = map(as_dict, as_list(listed[0].get("events")))
+    """Return the prompt of the newest run; "" if it is unknown."""
+    newest = CellRecords(listed).newest_first()[0]
+    events = map(as_dict, as_list(newest.get("events")))
     first = next((e.get("content") for e in events if e.get("type") == "user"), "")
     return first.strip() if isinstance(first, str) else ""
