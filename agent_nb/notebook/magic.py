@@ -81,7 +81,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     time = Float(None, allow_none=True, help="Limit: seconds of a run.").tag(config=True)
     temperature = Float(None, allow_none=True, help="Sampling temperature.").tag(config=True)
     seed = Integer(None, allow_none=True, help="Sampling seed.").tag(config=True)
-    reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORTS}.").tag(config=True)
+    reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORT_HELP}.").tag(config=True)
     tape = Bool(False, help="Record the model calls of other libraries, as %agent tape does.").tag(
         config=True
     )

@@ -19,7 +19,7 @@ from ..models import collect_secrets
 from ..tools import HUB, Server, read_servers
 from ..wire import redact_text
 from .notices import format_table, make_printable
-from .yes_no import NO, ask_yes_no
+from .yes_no import NO, NOT_SAVED, ask_yes_no
 
 USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
@@ -37,19 +37,14 @@ def run_mcp_command(arguments: Sequence[str]) -> str:
 def _list_servers() -> str:
     """Return a table of the servers of `.mcp.json` and of this kernel: name, state and entry."""
     config = read_servers()
-    states = {server.digest: state for server, state in HUB.states()}
-    permissions = {True: "allowed", False: "not allowed"}
-    rows = [
-        (name, states.get(server.digest) or permissions[server.allowed], _entry_line(server))
-        for name, server in config.servers.items()
-    ]
+    started = {server.digest: (server, state) for server, state in HUB.states()}
+    rows = []
+    for name, server in config.servers.items():
+        permission = "allowed" if server.allowed else "not allowed"
+        _, state = started.pop(server.digest, (server, permission))
+        rows.append((name, state, _entry_line(server)))
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
-    file = [server.digest for server in config.servers.values()]
-    rows += [
-        (server.name, state, _entry_line(server))
-        for server, state in HUB.states()
-        if server.digest not in file
-    ]
+    rows += [(server.name, state, _entry_line(server)) for server, state in started.values()]
     where = config.title
     if Offer.is_trusted_everywhere(Offer.TRUST_SERVERS):
         where += f"\n{Offer.TRUST_SERVERS} is set: in this process every server may start"
@@ -83,10 +78,8 @@ def _allow(server: Server) -> str:
     ]
     if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    permission = Offer.allow_all([server.offer])
-    return f"allowed: the MCP server {server.name}" + (
-        "" if permission else "\nIt could not be saved and holds until this process ends."
-    )
+    message = f"allowed: the MCP server {server.name}"
+    return message if Offer.allow_all([server.offer]) else f"{message}\n{NOT_SAVED}"
 
 
 def _revoke(server: Server) -> str:

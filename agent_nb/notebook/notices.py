@@ -8,6 +8,7 @@ Rule: this text is saved with the notebook, so it holds no secret and no unprint
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -41,6 +42,11 @@ def printable_value(value: Any) -> str:
 def shorten_text(text: str) -> str:
     """Return a text cut to `LONGEST` characters, with a note of how many are left out."""
     return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")
+
+
+def format_date(seconds: float) -> str:
+    """Return epoch seconds as local time like `22 Nov 2026 14:05`, `-` for 0."""
+    return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
 def format_table(rows: Iterable[Iterable[Any]]) -> str:

@@ -20,17 +20,19 @@ from ..tools import Compare
 
 DEFAULT_CONVERSATION = "main"
 NO_TOOLS = "none"  # as the only name of `-t`
-VIEWS = ("auto", "widgets", "html", "text")
-Thoughts = Literal["show", "collapse", "hide"]
-MEMORIES = ("window", "summary")
-COMPARES: tuple[Compare, ...] = ("exact", "full", "text", "none")
-Expect = Literal["", "error", "limit"]
-ON_ERRORS: tuple[OnError, ...] = ("keep", "raise")
-EXPECTS: tuple[Expect, ...] = ("error", "limit")
-RERUNS = ("auto", "live", "replay")
-THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
-EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
+Thoughts = Literal["show", "collapse", "hide"]
+Expect = Literal["", "error", "limit"]
+# the values of options that take one of a few
+VIEWS = ("auto", "widgets", "html", "text")
+THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
+RERUNS = ("auto", "live", "replay")
+COMPARES: tuple[Compare, ...] = ("exact", "full", "text", "none")
+EXPECTS: tuple[Expect, ...] = ("error", "limit")
+MEMORIES = ("window", "summary")
+ON_ERRORS: tuple[OnError, ...] = ("keep", "raise")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+EFFORT_HELP = f"{'|'.join(EFFORTS)}, or a number of tokens"
 
 Entry = tuple[Sequence[str], dict[str, Any]]  # the names of an option, and argparse's keywords
 
@@ -134,7 +136,7 @@ OPTIONS: tuple[Entry, ...] = (
     _option("--time S", f"limit: seconds (default: {Limits().seconds:g})", type=float),
     _option("--temperature X", "sampling temperature", type=float),
     _option("--seed N", "sampling seed", type=int),
-    _option("--reasoning EFFORT", EFFORTS),
+    _option("--reasoning EFFORT", EFFORT_HELP),
     _option("--max-output N", "tokens of one answer of the model", type=int),
     _option("--stop TEXT", "a text at which the model stops", action="append"),
     _option("--extra JSON", "an object merged into the request as it is", type=_parse_object),

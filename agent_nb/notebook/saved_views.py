@@ -12,13 +12,11 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
-from ..events import End, Event
 from ..record import Journal, Notebook, RecoverableRun, RunNumbers, list_cells, list_outputs
 
-MOST = 16 << 20  # bytes; of a larger journal only the status is read
+MOST_BYTES = 16 << 20  # of a larger journal only the status is read
 
 
 def goes_on(run: str) -> bool:
@@ -49,14 +47,12 @@ def _make_forms(run: str, before: str) -> dict[str, str]:
     if path is None:
         # a saved page that says "the run goes on" may be wrong by now; other forms stay
         return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
-    events: Sequence[Event] = ()
-    if path.stat().st_size <= MOST:
-        events = RecoverableRun.read_events(path)
-        readable, ended = bool(events), any(isinstance(e, End) and not e.span for e in events)
-    else:
-        summary = RecoverableRun.summarize(path)
-        readable = summary is not None
-        ended = summary is not None and summary.status not in ("running", "lost")
-    return Recovery(run, journal=readable).saved_forms(
-        events, "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
-    )
+    summary = RecoverableRun.summarize(path)
+    if summary is None:  # a journal without an event
+        is_written = Journal.is_being_written(path)
+        return Recovery(run).saved_forms((), "going on" if is_written else "gone")
+    recovery = Recovery(run, journal=True)
+    events = RecoverableRun.read_events(path) if summary.size <= MOST_BYTES else ()
+    if summary.status == "running":
+        return recovery.saved_forms(events, "going on")
+    return recovery.saved_forms(events, "gone" if summary.status == "lost" else "ended")

@@ -130,7 +130,7 @@ def test_a_journal_that_cannot_be_read_leaves_the_form(log, monkeypatch):
 
 
 def test_the_events_of_a_huge_journal_are_not_read(log, monkeypatch):
-    monkeypatch.setattr("agent_nb.notebook.saved_views.MOST", 10)
+    monkeypatch.setattr("agent_nb.notebook.saved_views.MOST_BYTES", 10)
     text, live = saved(opened(log.run))
     assert "still running" in text
     assert "Send it." not in text

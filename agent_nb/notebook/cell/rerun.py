@@ -16,7 +16,6 @@ Rules
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from ...tools import Compare
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
 from ..identity import Cell
+from ..notices import format_date
 from ..option_table import RERUNS
 from ..options import Options
 
@@ -60,7 +60,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
         if self.record is None:
             return ""
         began = read_start_time(self.record)
-        when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
+        when = format_date(began) if began else "earlier"
         since = f"since then {others}" if (others := self.changes.list_others()) else ""
         return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, since)))
 

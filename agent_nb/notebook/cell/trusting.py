@@ -22,10 +22,9 @@ from ...host import Offer, shorten_path
 from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
-from ..yes_no import NO, ask_yes_no
+from ..yes_no import NO, NOT_SAVED, ask_yes_no
 
 ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
-NOT_SAVED = "It could not be saved and holds until this process ends."
 
 
 def ask_permissions(

@@ -13,6 +13,7 @@ from ...errors import UsageError
 from ...events import Interrupt
 from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
 from ...view import clip_text, count_noun
+from ..notices import format_date
 from ..yes_no import NO, ask_yes_no
 from .output import Rows, make_agent, print_text, show_parts
 from .permissions import describe_allowed
@@ -46,7 +47,6 @@ def show_status(session: Session, _: list[str]) -> None:
 def _cell_table(session: Session) -> Rows:
     """Return the states of the agent cells as a table."""
     from ..cell.staleness import list_cell_states
-    from ..files.recovery import format_date
 
     cells = list_cell_states(session, lambda options: make_agent(session, options))
     rows = [(s.cell, s.state, format_date(s.recorded), s.prompt, s.why) for s in cells]
@@ -116,7 +116,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     from ...view import LiveView
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run
-    from ..files.recovery import choose_journals, journal_table
+    from ..files.recovery import find_journal, journal_table
     from ..files.recovery import recover_run as bring_back
 
     lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
@@ -132,7 +132,9 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     if arguments in ([], ["others"]):
         return
     all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-    for journal in chosen if arguments == ["all"] else choose_journals(all_journals, arguments[0]):
+    if arguments != ["all"]:
+        chosen = [find_journal(all_journals, arguments[0])]
+    for journal in chosen:
         log, record = bring_back(journal, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)

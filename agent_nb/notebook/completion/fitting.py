@@ -51,7 +51,7 @@ VALUES: dict[str, Names] = {
     "map": Names("data", names.table_names),
     "store": _FILE,
     "codec": Names("codec", lambda *_: list_plugins("codecs")),
-    "reasoning": Names("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
+    "reasoning": Names("effort", fixed_words(*option_table.EFFORTS)),
 }
 LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command, in order; the last entry also serves further arguments, unless None

@@ -20,7 +20,7 @@ from ...host import shorten_path
 from ...record import Record, events_of
 from ...rows import list_stores, locate_map
 from ...view import clip_text, count_noun
-from .recovery import format_date
+from ..notices import format_date
 
 MOST = 10  # stores that are listed
 LONGEST = 60  # characters of the prompts of a map in the table

@@ -6,7 +6,7 @@ cell.
 Rules
 - The path that the runner, our environment variable or VS Code names counts, while its file exists;
   else a Jupyter server's answer, the path of its session, or the start folder's notebook.
-- A server's answer is reused for `FRESH` seconds, "unknown kernel" for `SILENCE` seconds. If the
+- A server's answer is reused for `FRESH_SECONDS`, "unknown kernel" for `SILENT_SECONDS`. If the
   file that a server named is gone, the server is asked again at once.
 - The start folder's notebook counts from a cell that it alone holds (`folder_search`), as long as
   it holds each cell that runs.
@@ -27,8 +27,8 @@ from .folder_search import FolderSearch
 from .notebook_file import read_notebook_file
 from .notebook_path import explicit_path, served_path, session_path
 
-FRESH = 5.0  # seconds for which the answer of a Jupyter server is reused
-SILENCE = 60.0  # seconds before asking again, if no Jupyter server knew this kernel
+FRESH_SECONDS = 5.0  # for which the answer of a Jupyter server is reused
+SILENT_SECONDS = 60.0  # before asking again, if no Jupyter server knew this kernel
 UNKNOWN = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {Launch.NOTEBOOK}."
 AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {Launch.NOTEBOOK}."
 
@@ -38,10 +38,9 @@ class NotebookFinder:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
-        self._explicit: Path | None = None
-        self._served: Path | None = None
-        self._ask_at = 0.0  # when a server may be asked next, by the monotonic clock
-        self._silent_until = 0.0
+        self._explicit: Path | None = None  # the path last named to this kernel
+        self._served: Path | None = None  # the path that a Jupyter server named last
+        self._ask_at = 0.0  # when servers are asked next, by the monotonic clock
         self._folder = FolderSearch(_start_folder(namespace))
         self._in_folder: Path | None = None  # the notebook that `search` found
 
@@ -55,10 +54,10 @@ class NotebookFinder:
         if self._explicit is not None and self._explicit.is_file():
             return self._explicit
         now = time.monotonic()
-        renamed = self._served is not None and not self._served.is_file()
-        if now >= self._silent_until and (renamed or (ask and now >= self._ask_at)):
-            self._served, self._ask_at = served_path(), now + FRESH
-            self._silent_until = 0.0 if self._served is not None else now + SILENCE
+        is_renamed = self._served is not None and not self._served.is_file()
+        if is_renamed or (ask and now >= self._ask_at):
+            self._served = served_path()
+            self._ask_at = now + (FRESH_SECONDS if self._served is not None else SILENT_SECONDS)
         return self._served or session_path() or self._in_folder
 
     def search(self, cell: Cell) -> None:

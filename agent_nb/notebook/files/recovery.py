@@ -14,12 +14,10 @@ Rules
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,18 +34,19 @@ from ...record import (
     sign_record,
     user_key,
 )
+from ..notices import format_date
 from .library import Library
 from .notebook_file import NotebookFile, read_notebook_file
 
-LONGEST = 50  # characters of a prompt
+LONGEST_PROMPT = 50  # characters
 
 
 class LostRuns(msgspec.Struct, frozen=True):
     """The journals of lost runs, newest first: of this notebook, of others, and superseded ones."""
 
-    here: Sequence[RecoverableRun] = ()
-    others: Sequence[RecoverableRun] = ()
-    superseded: Sequence[RecoverableRun] = ()
+    here: list[RecoverableRun] = []
+    others: list[RecoverableRun] = []
+    superseded: list[RecoverableRun] = []
 
 
 def find_lost_runs(
@@ -62,64 +61,73 @@ def find_lost_runs(
     not lost. `answered`: when the latest run that ended well in this kernel began, by cell id;
     None: only runs in a file supersede a run.
     """
-    home = Home(os.path.expanduser("~"))
-    here = home.hide(notebook)
+    home = Home.of_user()
+    our_path = home.hide(notebook)
 
     @cache
-    def content_of(hidden: str) -> NotebookFile:
+    def read_file(path: str) -> NotebookFile:
         """Return the content of the notebook at a path whose home folder is hidden."""
-        if not hidden or hidden == here:
+        if not path or path == our_path:
             return file
-        return read_notebook_file(Path(home.show(hidden)))
+        return read_notebook_file(Path(home.show(path)))
 
-    journals = [j for j in RecoverableRun.list_all(known) if j.status != "running"]
-    lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
-    # (path, cell) -> when its latest run that ended well began, and in which execution
-    latest = {(here, cell): (began, "") for cell, began in (answered or {}).items()}
-    for journal in journals:  # the newest first
+    lost = LostRuns()
+    # (path, cell) -> the start of its newest run that ended well, as far as read
+    answers = {(our_path, cell): _Start(began) for cell, began in (answered or {}).items()}
+    for journal in RecoverableRun.list_all(known):  # the newest first
         header = journal.header
-        files = (file, content_of(header.notebook))
-        records = (r for content in files for runs in content.runs.values() for r in runs)
-        if any(record.get("id") == header.run for record in records):
+        files = (file, read_file(header.notebook))
+        if journal.status == "running" or any(_holds(each, header.run) for each in files):
             continue
         cell = header.notebook, header.cell
-        began, execution = latest.get(cell, (0.0, ""))
-        newer = header.cell and began > header.started and _differs(journal, execution)
-        if newer or any(_supersedes(content, journal) for content in files):
-            lost["superseded"].append(journal)
+        answer = answers.get(cell, _Start())
+        is_answered = bool(header.cell) and answer.is_after(journal)
+        if is_answered or any(_supersedes(each, journal) for each in files):
+            lost.superseded.append(journal)
+        elif header.notebook == our_path:
+            lost.here.append(journal)
         else:
-            lost["here" if header.notebook == here else "others"].append(journal)
+            lost.others.append(journal)
         if journal.status == "ok" and answered is not None:
-            latest[cell] = max((began, execution), (header.started, header.execution))
-    return LostRuns(**lost)
+            answers[cell] = max(answer, _Start(header.started, header.execution))
+    return lost
+
+
+class _Start(NamedTuple):
+    """When a run began (epoch seconds), and the id of its execution."""
+
+    time: float = 0.0
+    execution: str = ""
+
+    def is_after(self, lost: RecoverableRun) -> bool:
+        """Return whether the run began after a lost one and outside the lost one's execution.
+
+        Why the second: the model calls of one execution do not supersede each other.
+        """
+        header = lost.header
+        is_same = bool(header.execution) and header.execution == self.execution
+        return self.time > header.started and not is_same
+
+
+def _holds(file: NotebookFile, run: str) -> bool:
+    return any(record.get("id") == run for records in file.runs.values() for record in records)
 
 
 def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
     """Return whether a file has a newer answer of the cell, or as many newer runs as it keeps."""
-    header = lost.header
     newer = [
-        r
-        for r in file.runs.get(header.cell, ())
-        if read_start_time(r) > header.started and _differs(lost, str(r.get("execution", "")))
+        record
+        for record in file.runs.get(lost.header.cell, ())
+        if _Start(read_start_time(record), str(record.get("execution", ""))).is_after(lost)
     ]
     return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
-
-
-def _differs(lost: RecoverableRun, execution: str) -> bool:
-    """Return whether `execution` is not the lost run's own: its calls do not supersede another."""
-    return not lost.header.execution or lost.header.execution != execution
-
-
-def format_date(seconds: float) -> str:
-    """Return epoch seconds as local time like `22 Nov 2026 14:05`, `-` for 0."""
-    return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
 def journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     """Return the journals as a table; its first row names the columns."""
     rows: list[tuple[str, ...]] = [("run", "when", "status", "notebook", "prompt")]
     for journal in journals:
-        header, prompt = journal.header, " ".join(journal.prompt.split())[:LONGEST]
+        header, prompt = journal.header, " ".join(journal.prompt.split())[:LONGEST_PROMPT]
         name = header.notebook.replace("\\", "/").rpartition("/")[2] or "-"
         rows.append((header.run, format_date(header.started), journal.status, name, prompt))
     return rows
@@ -149,15 +157,12 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     return log, record
 
 
-def choose_journals(journals: Iterable[RecoverableRun], prefix: str) -> list[RecoverableRun]:
-    """Return the first journal whose run id begins with `prefix`, in a list.
-
-    Raises UsageError if there is none.
-    """
-    hits = [f for f in journals if f.header.run.startswith(prefix)]
-    if not hits:
-        raise UsageError(f"There is no lost run {prefix!r}. %agent recover lists them.")
-    return hits[:1]
+def find_journal(journals: Iterable[RecoverableRun], prefix: str) -> RecoverableRun:
+    """Return the first journal whose run id begins with `prefix`. Raises UsageError."""
+    for journal in journals:
+        if journal.header.run.startswith(prefix):
+            return journal
+    raise UsageError(f"There is no lost run {prefix!r}. %agent recover lists them.")
 
 
 def drop_journals(ids: Iterable[str]) -> int:

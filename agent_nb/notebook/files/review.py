@@ -16,7 +16,6 @@ Rules
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +47,7 @@ from ...record import (
 from ...tape import read_answers
 from ...tools import Toolset
 from ...wire import cut_end
-from ..notices import CLIPPED, LONGEST, make_printable, printable_value
+from ..notices import CLIPPED, LONGEST, format_date, make_printable, printable_value
 from .cell_titles import name_cell
 from .tool_names import tool_names
 
@@ -159,35 +158,40 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
 
     One line counts the calls of `quiet` tools. If the calls cannot be listed, one line says why.
     """
-    verb = "serves" if record.get("tape") else "can run again"
     try:
-        calls, quiet = _list_calls(record, quiet)
+        calls = _read_calls(record, quiet)
     except UsageError as fault:
         return [str(fault)]
-    looking = sum(count for call, count in calls if call.name in quiet)
     lines = [
         f"{_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
-        for call, count in calls
-        if call.name not in quiet
+        for call, count in calls.listed
     ]
-    if looking:
-        noun = "call that only looks" if looking == 1 else "calls that only look"
-        lines.append(f"{looking} {noun}")
+    if calls.looking:
+        noun = "call that only looks" if calls.looking == 1 else "calls that only look"
+        lines.append(f"{calls.looking} {noun}")
+    verb = "serves" if record.get("tape") else "can run again"
     return [f"{verb}: {line}" for line in lines]
 
 
-def _list_calls(
-    record: Record, quiet: Collection[str]
-) -> tuple[list[tuple[RecordedCall, int]], Collection[str]]:
-    """Return the calls of a record with their counts, and the tools whose calls are only counted.
+class _Calls(msgspec.Struct, frozen=True):
+    """The calls of a record: those that are listed, with their counts, and how many only look."""
+
+    listed: list[tuple[RecordedCall, int]]
+    looking: int = 0
+
+
+def _read_calls(record: Record, quiet: Collection[str]) -> _Calls:
+    """Return the calls of a record; those of `quiet` tools only look.
 
     Raises UsageError if they cannot be listed.
     """
-    if not record.get("tape"):
-        return RecordedCall.count_equal(RecordedCall.list_all(events_of(record))), quiet
-    calls = (call for answer in read_answers(record) for call in answer.calls)
-    # () because the code's own tools may have any effect, whatever their names
-    return [(RecordedCall(call, call.args), 1) for call in calls], ()
+    if record.get("tape"):
+        # the code's own tools may have any effect, whatever their names
+        calls = (call for answer in read_answers(record) for call in answer.calls)
+        return _Calls([(RecordedCall(call, call.args), 1) for call in calls])
+    counted = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+    listed = [(call, count) for call, count in counted if call.name not in quiet]
+    return _Calls(listed, sum(count for call, count in counted if call.name in quiet))
 
 
 def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:
@@ -211,7 +215,7 @@ def _review_record(
 ) -> Item:
     """Return a record with its calls as text, or with the reason why it cannot be signed."""
     began = read_start_time(record)
-    when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
+    when = f" of {format_date(began)}" if began else ""
     by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"
     run = f"run {_one_line(str(record.get('id', '?')))[:60]}{when}, {by}"
     item = Item(
@@ -221,22 +225,20 @@ def _review_record(
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        counted_calls, counted_only = _list_calls(record, quiet)
+        calls = _read_calls(record, quiet)
         answers = [a.text for a in read_answers(record)] if record.get("tape") else []
         RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
-    listed = [(call, count) for call, count in counted_calls if call.name not in counted_only]
-    texts = [_format_call(call, count) for call, count in listed]
-    total = sum(count for _, count in listed)
-    shown = [f"    answer: {_indent(text)}" for text in answers if text]
+    call_texts = [_format_call(call, count) for call, count in calls.listed]
+    answer_texts = [f"    answer: {_indent(text)}" for text in answers if text]
     return msgspec.structs.replace(
         item,
-        answers=shown,
-        calls=texts,
-        count=total,
-        clipped=sum(text.count(CLIPPED) for text in [*texts, *shown]),
-        looking=sum(count for _, count in counted_calls) - total,
+        answers=answer_texts,
+        calls=call_texts,
+        count=sum(count for _, count in calls.listed),
+        clipped=sum(text.count(CLIPPED) for text in [*call_texts, *answer_texts]),
+        looking=calls.looking,
     )
 
 

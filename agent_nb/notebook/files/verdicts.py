@@ -7,7 +7,7 @@ Why: reviewers and CI need this before a notebook runs. No value of a secret is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...events import encode_event
@@ -41,37 +41,32 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     runs, quiet = NotebookRuns(nb), review.quiet_tools_of(nb)
-    problems += [f"{path}: {notice}"] if (notice := runs.newer_format_notice) else []
-    for item in runs.list_all():
-        where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
-        leaks = find_secrets(item.record, lambda text: _redacted_names(text, secrets))
-        faults = [*check_record(item.record), *(f"a secret in {leak}" for leak in leaks)]
-        problems += [f"{where}: {problem}" for problem in faults]
-        who = _describe_signer(item.record, key)
-        (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
-        cell = cells.get(item.cell, {})
-        signatures = review.signature_remarks(nb, cell, item.record, signers)
-        calls = review.call_lines(item.record, quiet)
+    if runs.newer_format_notice:
+        problems.append(f"{path}: {runs.newer_format_notice}")
+    for cell, record in runs.list_all():
+        where = f"{path}: cell {cell or '?'}, run {record.get('id', '?')}"
+        faults = [*check_record(record), *_list_leaks(record, secrets)]
+        problems += [f"{where}: {fault}" for fault in faults]
+        if signed_by(record, key):
+            remarks.append(f"{where}: signed by you")
+        else:
+            foreign = "signed by someone else, or changed"
+            signer = foreign if record.get("signature") else "not signed"
+            (problems if signed else remarks).append(f"{where}: {signer}")
+        signatures = review.signature_remarks(nb, cells.get(cell, {}), record, signers)
+        calls = review.call_lines(record, quiet)
         remarks += [f"{where}: {remark}" for remark in (*signatures, *calls)]
     return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
 
 
-def find_secrets(record: Record, find: Callable[[str], list[str]]) -> list[str]:
-    """Return the secrets in the events of a record, as `event 7 (result): name`.
-
-    `find` returns the names of the secrets in a text; their values are never shown.
-    """
+def _list_leaks(record: Record, secrets: Mapping[str, str]) -> list[str]:
+    """Return the secrets in the events of a record, as `a secret in event 7 (result): name`."""
     leaks = []
     for event in events_of(record):
         text = encode_event(event).decode("utf-8", "replace")
-        leaks += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+        where = f"a secret in event {event.seq} ({event.type})"
+        leaks += [f"{where}: {name}" for name in _redacted_names(text, secrets)]
     return leaks
-
-
-def _describe_signer(record: Record, key: bytes) -> str:
-    if signed_by(record, key):
-        return "signed by you"
-    return "signed by someone else, or changed" if record.get("signature") else "not signed"
 
 
 def _redacted_names(text: str, secrets: Mapping[str, str]) -> list[str]:

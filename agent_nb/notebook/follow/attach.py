@@ -32,7 +32,7 @@ from ..option_table import THOUGHTS, VIEWS
 from ..options import Options
 from ..session import Session
 from .awaited_source import print_stop_advice, source_actions
-from .base import FollowRun, newest_replayable
+from .base import FollowRun, find_replayable
 from .cards import Cards
 
 NO_RECORD = "Nothing to replay: this run has no record. Record it by running the cell."
@@ -135,7 +135,7 @@ class AttachRun(FollowRun):
         """Follow the run at the server, or show its record; return the runs."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
-        recorded = newest_replayable(records)
+        recorded = find_replayable(records)
         make_cards = partial(
             Cards, self.cell, self.options, can_click=self._can_click(), records=records
         )

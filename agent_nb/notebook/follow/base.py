@@ -71,7 +71,9 @@ class FollowRun(ABC):
         return runs
 
 
-def newest_replayable(records: Sequence[Record]) -> EventLog | None:
+def find_replayable(records: Sequence[Record]) -> EventLog | None:
     """Return the log of the first of the `records` that was not interrupted, else None."""
-    record = next((r for r in records if r.get("status") != "interrupted"), None)
-    return log_of(record) if record is not None else None
+    for record in records:
+        if record.get("status") != "interrupted":
+            return log_of(record)
+    return None

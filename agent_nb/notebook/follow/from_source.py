@@ -31,7 +31,7 @@ from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options, split_words
 from ..session import Session
-from .base import FollowRun, newest_replayable
+from .base import FollowRun, find_replayable
 from .cards import Cards
 
 OPTION = "--from"
@@ -108,7 +108,7 @@ class ForeignRun(FollowRun):
             strict=mode == "replay",
         )
         if classify_source(options.source) == "url" and mode != "live":
-            self._played = newest_replayable(records)
+            self._played = find_replayable(records)
             if self._played is not None:
                 return Work(_do_nothing, lambda: None)
             if mode == "replay":
