@@ -16,9 +16,10 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
+
+import msgspec
 
 from ..errors import UsageError
 from .record import Record
@@ -33,18 +34,20 @@ from .ssh_signature import (
     verify_signature,
 )
 
-MOST = 16  # signatures kept for one record
+MOST_SIGNATURES = 16  # kept for one record
 _PREFIX = "agent_nb signed record"
 Verdict = Literal[
     "good",
     "again",  # of the first form, but the record has calls that were not shown then
     "bad",
+    "stranger",  # not by a signer
 ]
-# verdict -> sentence on the signature of the signer `name`
+# verdict -> sentence on a signature by {}: a signer's name, or the fingerprint of a stranger's key
 _SENTENCES: dict[Verdict, str] = {
-    "good": "signed by {name}",
-    "again": "the signature by {name} was made when the calls of rows and sub-agents were not shown: sign again",
-    "bad": "the signature by {name} is not one of this record for this text of the cell",
+    "good": "signed by {}",
+    "again": "the signature by {} was made when the calls of rows and sub-agents were not shown: sign again",
+    "bad": "the signature by {} is not one of this record for this text of the cell",
+    "stranger": "signed with {}, which is not the key of a signer",
 }
 
 
@@ -70,8 +73,8 @@ class Signatures:
     def merge(cls, *metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
         """Merge the signatures of several versions of our metadata; return texts by record hash.
 
-        A text holds each signature once, `MOST` at most. `hashes`: the records whose signatures are
-        returned (None: all).
+        A text holds each signature once, `MOST_SIGNATURES` at most. `hashes`: the records whose
+        signatures are returned (None: all).
         """
         # hash of a record -> its signatures (a dict as an ordered set)
         texts_of: dict[str, dict[str, None]] = {}
@@ -83,7 +86,7 @@ class Signatures:
                         dict.fromkeys(armored for armored, _ in find_signatures(text))
                     )
         sorted_texts = ((record, texts) for record, texts in sorted(texts_of.items()) if texts)
-        return {record: "".join(list(texts)[:MOST]) for record, texts in sorted_texts}
+        return {record: "".join(list(texts)[:MOST_SIGNATURES]) for record, texts in sorted_texts}
 
     def add(self, record: Record, source: str, key: PrivateKey) -> None:
         """Write a signature into the metadata; it replaces an older one by the same key.
@@ -101,8 +104,9 @@ class Signatures:
             if signature.key != key.public
             or not any(verify_signature(signature, m, NAMESPACE) for m in messages)
         ]
-        armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *other_signatures][:MOST]
-        self._metadata[self.KEY] = dict(sorted({**known, record_hash: "".join(armored)}.items()))
+        armored = [armor_signature(key.sign(messages[0], NAMESPACE)), *other_signatures]
+        known[record_hash] = "".join(armored[:MOST_SIGNATURES])
+        self._metadata[self.KEY] = dict(sorted(known.items()))
 
     def signers_of(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Return the names of the signers who signed a record for a cell of this source.
@@ -110,55 +114,63 @@ class Signatures:
         Raises MissingExtra if that cannot be checked here.
         """
         checked = self._check(record, source, signers)
-        return [name for name, verdict, _ in checked if verdict == "good"]
+        return [name for name, verdict in checked if verdict == "good"]
 
     def describe(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Describe the signatures of a record and whether they count.
 
         Raises MissingExtra if that cannot be checked here.
         """
-        stranger = "signed with {}, which is not the key of a signer"
-        return [
-            _SENTENCES[verdict].format(name=name) if name else stranger.format(fingerprint_key(key))
-            for name, verdict, key in self._check(record, source, signers)
-        ]
+        checked = self._check(record, source, signers)
+        return [_SENTENCES[verdict].format(name) for name, verdict in checked]
 
     def _check(
         self, record: Record, source: str, signers: Iterable[Signer]
-    ) -> Iterator[tuple[str, Verdict, bytes]]:
-        """Yield (signer's name or "", verdict, key) of each signature of a record."""
+    ) -> Iterator[tuple[str, Verdict]]:
+        """Yield (name of its signer, else fingerprint of its key; verdict) of each signature."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
         record_hash = _stored_hash(record)
-        # reading the calls is slow, so it waits for the first signature by a signer
-        messages = cache(lambda: _list_messages(record, record_hash, source))
         texts = self.merge(self._metadata, hashes=[record_hash])
+        messages: _Messages | None = None
         for _, signature in find_signatures(texts.get(record_hash)):
-            name = names.get(signature.key, "")
-            yield name, _judge(signature, *messages()) if name else "bad", signature.key
+            name = names.get(signature.key)
+            if not name:
+                yield fingerprint_key(signature.key), "stranger"
+                continue
+            # reading the calls is slow, so it waits for the first signature by a signer
+            messages = messages or _Messages.of(record, source)
+            yield name, messages.judge(signature)
 
 
-def _list_messages(record: Record, record_hash: str, source: str) -> tuple[list[bytes], bool]:
-    """Return the two messages that a signature may sign, and whether the second one counts.
+class _Messages(msgspec.Struct, frozen=True):
+    """The two messages that a signature of a record may sign.
 
-    The messages have the present form (b"" if the calls cannot be listed) and the first form, which
-    counts only if all calls are listed and none of them `is_inside` a row or a sub-agent.
+    `present`: in the present form, b"" if the calls cannot be listed. `first`: in the first form,
+    which counts only if all calls are listed and none of them `is_inside` a row or a sub-agent.
     """
-    first = signed_message(record_hash, source, "")
-    try:
-        shown, inside = RecordedCall.digest_all(record)
-    except UsageError:
-        return [b"", first], False
-    return [signed_message(record_hash, source, shown), first], not inside
 
+    present: bytes
+    first: bytes
+    first_counts: bool
 
-def _judge(signature: Signature, messages: Sequence[bytes], first_counts: bool) -> Verdict:
-    """Return whether a signature signs one of the messages of `_list_messages` and counts."""
-    present, first = messages
-    if present and verify_signature(signature, present, NAMESPACE):
-        return "good"
-    if not verify_signature(signature, first, NAMESPACE):
-        return "bad"
-    return "good" if first_counts else "again"
+    @classmethod
+    def of(cls, record: Record, source: str) -> _Messages:
+        """Return the messages for a record in a cell with this source."""
+        record_hash = _stored_hash(record)
+        first = signed_message(record_hash, source, "")
+        try:
+            shown, is_inside = RecordedCall.digest_all(record)
+        except UsageError:
+            return cls(b"", first, False)
+        return cls(signed_message(record_hash, source, shown), first, not is_inside)
+
+    def judge(self, signature: Signature) -> Verdict:
+        """Return whether a signature signs one of the messages and counts."""
+        if self.present and verify_signature(signature, self.present, NAMESPACE):
+            return "good"
+        if not verify_signature(signature, self.first, NAMESPACE):
+            return "bad"
+        return "good" if self.first_counts else "again"
 
 
 def _stored_hash(record: Record) -> str:

@@ -21,7 +21,7 @@ from ..wire import encode_canonical
 from .figure_data import SameText
 from .sides import count_shared
 
-_NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
+_KIND_NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
     "text/html": "HTML",
     "image/svg+xml": "SVG",
     "text/markdown": "Markdown",
@@ -41,11 +41,11 @@ _CODE = re.compile(
 # an id that markup or a script defines
 _ID = re.compile(r"""(?:\bid\s*=\s*|["']id["']\s*:\s*)["']?([\w-]+)""")
 # numbered names (Altair) and UUIDs
-_COUNTED = re.compile(
+_GENERATED = re.compile(
     r"\b(?:(?:view|param|selector)_?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
 )
 _TOKEN = re.compile(r"[\w-]+")
-_EXCERPT = 60  # characters of an excerpt
+_EXCERPT_LENGTH = 60  # characters
 
 
 class DisplayPair(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
     def kind_name(kind: str) -> str:
         """Return the name for people of a MIME type that is compared, "" for other types."""
         chart = _CHART.fullmatch(kind)
-        return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
+        return f"{chart[1]} chart" if chart else _KIND_NAMES.get(kind, "")
 
     @staticmethod
     def is_chart(kind: str) -> bool:
@@ -93,7 +93,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
 def _normalize(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; the ids of markup and charts are numbers."""
     # nbformat may store a text as the list of its lines; JSON is stored as it is
-    lines = isinstance(content, list) and kind in _NAMES and kind != "application/json"
+    lines = isinstance(content, list) and kind in _KIND_NAMES and kind != "application/json"
     text = "".join(map(str, content)) if lines else content
     if not isinstance(text, str):
         if DisplayPair.kind_name(kind) == "plotly chart" and isinstance(content, dict):
@@ -102,10 +102,10 @@ def _normalize(kind: str, content: Any) -> str:
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
         # `_CODE` has a group, so that every second part is code
-        names = _number_matches(parts[1::2], lambda p: [*_ID.findall(p), *_COUNTED.findall(p)])
+        names = _number_matches(parts[1::2], lambda p: [*_ID.findall(p), *_GENERATED.findall(p)])
         return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
     if _CHART.fullmatch(kind):  # JSON: its ids are numbered names and UUIDs
-        return _rename_ids(text, _number_matches([text], _COUNTED.findall))
+        return _rename_ids(text, _number_matches([text], _GENERATED.findall))
     return text
 
 
@@ -125,6 +125,7 @@ def _rename_ids(text: str, names: Mapping[str, str]) -> str:
 
 def _cut_excerpts(old: str, new: str) -> str:
     """Return a piece of each text, from shortly before the first character that differs."""
-    start = max(0, count_shared(old, new) - _EXCERPT // 3)
-    before, after = (" ".join(text[start : start + _EXCERPT].split()) for text in (old, new))
-    return f"…{before}… was, …{after}… is"
+    start = max(0, count_shared(old, new) - _EXCERPT_LENGTH // 3)
+    end = start + _EXCERPT_LENGTH
+    was, now = (" ".join(text[start:end].split()) for text in (old, new))
+    return f"…{was}… was, …{now}… is"

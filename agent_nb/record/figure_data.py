@@ -23,7 +23,7 @@ import msgspec
 from ..wire import cut_end
 
 LARGEST = 100_000  # characters of JSON of one figure
-_WORDS = 60  # characters of a text in a difference
+_LONGEST_QUOTE = 60  # characters of a text in a difference
 
 SameText = Callable[[str, str], bool]  # whether two texts count as equal
 
@@ -96,45 +96,45 @@ class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 # tolerated difference, as a share of the range: the numbers of both figures are rounded to the grid
-_OFF = 2.5 / Numbers.GRID
+_TOLERANCE = 2.5 / Numbers.GRID
 
 
 def compare_figure_data(
     recorded: FigureData, fresh: FigureData, same_text: SameText = str.__eq__
 ) -> str:
     """Return the first difference of two figures in words, "" if there is none."""
-    old, new = ([a.name for a in side.artists] for side in (recorded, fresh))
-    if old != new:
-        return _describe_other_artists(old, new)
-    for before, now in zip(recorded.artists, fresh.artists, strict=True):
-        if difference := next(_list_differences(before, now, same_text), ""):
-            label = now.label or before.label
-            return f"{now.name}{f' {cut_end(label, _WORDS)!r}' if label else ''}: {difference}"
+    old_names, new_names = ([a.name for a in side.artists] for side in (recorded, fresh))
+    if old_names != new_names:
+        return _describe_other_artists(old_names, new_names)
+    for old, new in zip(recorded.artists, fresh.artists, strict=True):
+        if difference := next(_list_differences(old, new, same_text), ""):
+            label = new.label or old.label
+            return f"{new.name}{f' {_quote(label)}' if label else ''}: {difference}"
     return ""
 
 
-def _describe_other_artists(old: list[str], new: list[str]) -> str:
+def _describe_other_artists(old_names: list[str], new_names: list[str]) -> str:
     """Return in words how the artists of two figures differ by their names."""
-    removed = [f"{name} is gone" for name in old if name not in new]
-    added = [f"{name} is new" for name in new if name not in old]
+    removed = [f"{name} is gone" for name in old_names if name not in new_names]
+    added = [f"{name} is new" for name in new_names if name not in old_names]
     return ", ".join([*removed[:1], *added[:1]]) or "its artists are reordered"
 
 
-def _list_differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
+def _list_differences(old: ArtistData, new: ArtistData, same_text: SameText) -> Iterator[str]:
     """Yield in words how two artists of one name differ."""
-    if before.label != now.label and not same_text(before.label, now.label):
-        yield f"its label was {_quote(before.label)}, is {_quote(now.label)}"
-    for name in {**before.texts, **now.texts}:
-        old, new = before.texts.get(name, ""), now.texts.get(name, "")
-        if old != new and not same_text(old, new):
-            yield f"{name} was {_quote(old)}, is {_quote(new)}"
-    for name in {**before.numbers, **now.numbers}:
-        yield from _compare_numbers(name, now.each, before.numbers.get(name), now.numbers.get(name))
-    for name in {**before.styles, **now.styles}:
-        old, new = before.styles.get(name, ""), now.styles.get(name, "")
-        if old != new:
-            yield f"{name} was {_quote(old)}, is {_quote(new)}"
-    if before.hash != now.hash:
+    if old.label != new.label and not same_text(old.label, new.label):
+        yield f"its label was {_quote(old.label)}, is {_quote(new.label)}"
+    for name in {**old.texts, **new.texts}:
+        was, now = old.texts.get(name, ""), new.texts.get(name, "")
+        if was != now and not same_text(was, now):
+            yield f"{name} was {_quote(was)}, is {_quote(now)}"
+    for name in {**old.numbers, **new.numbers}:
+        yield from _compare_numbers(name, new.each, old.numbers.get(name), new.numbers.get(name))
+    for name in {**old.styles, **new.styles}:
+        was, now = old.styles.get(name, ""), new.styles.get(name, "")
+        if was != now:
+            yield f"{name} was {_quote(was)}, is {_quote(now)}"
+    if old.hash != new.hash:
         yield "its numbers or colours changed"
 
 
@@ -145,24 +145,25 @@ def _compare_numbers(
     if old is None or new is None:
         yield f"{name} is {'new' if old is None else 'gone'}"
         return
-    counts = [numbers.count or len(numbers.values) for numbers in (old, new)]
-    if counts[0] != counts[1] or len(old.values) != len(new.values):
-        yield f"{name} has {counts[1]:,} values, not {counts[0]:,}"
+    count, new_count = (numbers.count or len(numbers.values) for numbers in (old, new))
+    if count != new_count or len(old.values) != len(new.values):
+        yield f"{name} has {new_count:,} values, not {count:,}"
         return
-    tolerance = old.within or _OFF * max(old.scale, new.scale)
+    tolerance = old.within or _TOLERANCE * max(old.scale, new.scale)
     for position, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
         # written with `not <=`: a comparison with nan is false, and nan is a difference
         if a != b and (a is None or b is None or not abs(a - b) <= tolerance):
             where = name
-            if counts[0] > 1:
-                value = f"{name} value {position} of {counts[0]}"
-                where = f"{each} {position} {name}" if each else value
+            if count > 1 and each:
+                where = f"{each} {position} {name}"
+            elif count > 1:
+                where = f"{name} value {position} of {count}"
             yield f"{where} was {_format_number(a)}, is {_format_number(b)}"
     if abs(old.low - new.low) > tolerance or abs(old.high - new.high) > tolerance:
-        was, is_ = (f"{_format_number(s.low)} to {_format_number(s.high)}" for s in (old, new))
-        yield f"{name} was {was}, is {is_}"
+        was, now = (f"{_format_number(s.low)} to {_format_number(s.high)}" for s in (old, new))
+        yield f"{name} was {was}, is {now}"
     if old.hash != new.hash:
-        yield f"some of the {counts[0]:,} values of {name} changed"
+        yield f"some of the {count:,} values of {name} changed"
 
 
 def _format_number(value: float | None) -> str:
@@ -170,4 +171,4 @@ def _format_number(value: float | None) -> str:
 
 
 def _quote(text: str) -> str:
-    return repr(cut_end(text, _WORDS))
+    return repr(cut_end(text, _LONGEST_QUOTE))

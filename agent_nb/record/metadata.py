@@ -95,7 +95,9 @@ def build_metadata(
             bare[cell].append(bare_record)
             # a damaged payload must not replace a sound one under the same key
             payloads |= {
-                k: v for k, v in own_payloads.items() if k not in payloads or own_payloads.sound(k)
+                k: v
+                for k, v in own_payloads.items()
+                if k not in payloads or own_payloads.is_sound(k)
             }
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {

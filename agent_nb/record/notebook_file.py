@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..wire import as_dict, as_list
 from .countersign import Signatures
 from .forgotten import remove_forgotten, take_forgotten
-from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
+from .ipynb import Cell, Notebook, Output, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (
     FORGOTTEN,
     TAPE,
@@ -195,28 +195,8 @@ class NotebookRuns:
         The static form of a run stays. While `going_on` returns True for a run id, the live view of
         that run stays too, in a separate output below: a page that is opened then shows both.
         """
-        count = 0
-        for cell, output in list(all_outputs(self._nb)):
-            data, numbers = output.get("data"), RunNumbers.of(output)
-            if not isinstance(data, dict):
-                continue
-            live = numbers.get(RunNumbers.LIVE)
-            # a part of a divided page: its static forms stay
-            if RunNumbers.PART in numbers and WIDGET in data:
-                del data[WIDGET]
-                count += 1
-                continue
-            ended = live is not None and not going_on(str(live))
-            # an output that is a widget and nothing else: a button, or the view of an ended run
-            if (RunNumbers.BUTTON in numbers or ended) and data.keys() <= {WIDGET}:
-                _replace_output(cell, output)
-            elif live is not None and {WIDGET, "text/html"} <= data.keys():
-                view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-                _replace_output(cell, output, output, *([] if ended else [view]))
-            else:
-                continue
-            count += 1
-        return count
+        outputs = list(all_outputs(self._nb))
+        return sum(_remove_widget(cell, output, going_on) for cell, output in outputs)
 
     def drop_unbegun(self, executed: Collection[str], since: float) -> None:
         """Remove stale runs that Python code in a cell began.
@@ -348,6 +328,28 @@ def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any
     step = 1 if isinstance(previous, dict) else 0
     saves = {cell: counts.get(cell, 0) for cell in runs if cell not in present}
     return {cell: (n if isinstance(n, int) else 0) + step for cell, n in saves.items() if step or n}
+
+
+def _remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) -> bool:
+    """Remove our widget from an output; return whether the output had one."""
+    data, numbers = output.get("data"), RunNumbers.of(output)
+    if not isinstance(data, dict):
+        return False
+    # a part of a divided page: its static forms stay
+    if RunNumbers.PART in numbers and WIDGET in data:
+        del data[WIDGET]
+        return True
+    live = numbers.get(RunNumbers.LIVE)
+    has_ended = live is not None and not going_on(str(live))
+    # an output that is a widget and nothing else: a button, or the view of an ended run
+    if (RunNumbers.BUTTON in numbers or has_ended) and data.keys() <= {WIDGET}:
+        _replace_output(cell, output)
+        return True
+    if live is None or not {WIDGET, "text/html"} <= data.keys():
+        return False
+    view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
+    _replace_output(cell, output, output, *([] if has_ended else [view]))
+    return True
 
 
 def _replace_output(cell: Cell, output: Any, *others: Any) -> None:

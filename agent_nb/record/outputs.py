@@ -8,7 +8,7 @@ Rule: a record in an output counts only where our publisher put it (`read_publis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..wire import as_dict
@@ -38,20 +38,22 @@ class RunNumbers(dict[str, Any]):
 
     @classmethod
     def list_all(cls, nb: Notebook) -> list[tuple[str, RunNumbers]]:
-        """Return (cell id, numbers) of every run shown in the outputs, in notebook order.
+        """Return (cell id, numbers) of every run shown in the outputs, in notebook order."""
+        return [(cell, numbers) for cell, numbers in cls.read_all(nb) if "run" in numbers]
+
+    @classmethod
+    def read_all(cls, nb: Notebook) -> Iterator[tuple[str, RunNumbers]]:
+        """Yield (cell id, numbers) of every output of ours, in notebook order.
 
         A run that ends after its cell stands in the output of a later cell. Its `cell_id` names its
         own cell, and that id is returned if the notebook still has the cell.
         """
         present = {cell_id(c) for c in list_cells(nb)}
-        listed = []
         for cell, output in all_outputs(nb):
-            numbers = cls.of(output)
-            if "run" in numbers:
+            if numbers := cls.of(output):
                 maker = numbers.get("cell_id")
                 is_here = isinstance(maker, str) and maker in present
-                listed.append((str(maker) if is_here else cell_id(cell), numbers))
-        return listed
+                yield str(maker) if is_here else cell_id(cell), numbers
 
 
 def read_published_record(output: Any) -> dict[str, Any] | None:

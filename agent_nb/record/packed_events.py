@@ -5,7 +5,7 @@ Why: records are read in diffs and shared, so they omit what reading can restore
 Rules
 - When read, `seq` is always the position in the record.
 - The model call that a tape recorded stays packed (`PackedExchange`): only `tape` reads it.
-- Unpacking raises nothing: malformed or infinite values get a default (`LATEST` limits times).
+- Unpacking raises nothing: malformed or infinite values get a default (`LATEST_TIME` limits times).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ..wire import as_dict, as_list
 from .packing import DEEPEST, Home, Packer, Unpacker
 
 PICTURES = "attachments"  # the field of `User` and `Result` events that holds pictures
-LATEST = 1e12  # seconds since the epoch; a later time is an error of the record
-SHORTEST = 64  # characters; shorter arguments and chunks are not packed
+LATEST_TIME = 1e12  # seconds since the epoch; a later time is an error of the record
+SHORTEST_PACKED = 64  # characters; shorter arguments and chunks are not packed
 _HOME_SIGN = Home.SIGN.encode()
 _encode = msgspec.json.Encoder().encode
 _RAW = {"$raw": True}  # stands for `args` that reading decodes from the text in `raw_args`
@@ -83,19 +83,20 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
         del fields["seq"]
     args_in_raw = (
         isinstance(event, Call)
-        and len(event.raw_args) >= SHORTEST
+        and len(event.raw_args) >= SHORTEST_PACKED
         and _spells_out(event.raw_args, event.args)
     )
-    packed = {
-        k: [packer.pack_picture(picture) for picture in v]
-        if k == PICTURES and isinstance(event, User | Result)
-        else packer.pack(v)
-        for k, v in fields.items()
-        if not (args_in_raw and k == "args")
-    }
+    if args_in_raw:
+        del fields["args"]
+    packed: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name == PICTURES and isinstance(event, User | Result):
+            packed[name] = [packer.pack_picture(picture) for picture in value]
+        else:
+            packed[name] = packer.pack(value)
     if args_in_raw:
         packed["args"] = dict(_RAW)
-    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= SHORTEST:
+    if isinstance(event, Think | Respond | Call) and len(event.chunks) >= SHORTEST_PACKED:
         packed["chunks"] = _convert_chunks(pack_chunks, event.chunks)
     return packed
 
@@ -126,7 +127,7 @@ def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     """Return the event that `pack_event` packed; an `Unknown` event if it cannot be read."""
     event = _read_plain(obj, position, run) or _read_packed(obj, position, run, unpacker)
-    if abs(event.ts) > LATEST:
+    if abs(event.ts) > LATEST_TIME:
         event = msgspec.structs.replace(event, ts=0.0)
     if isinstance(event, Think | Respond | Call) and event.chunks:
         return _refit_chunks(event)
@@ -179,19 +180,19 @@ def in_written_order(events: list[Event]) -> list[Event]:
     Why: notebook files sort the keys; `raw_args` still has their order. The approval of a call
     takes the order of its call.
     """
-    written: dict[str, dict[str, Any]] = {}
+    written_args: dict[str, dict[str, Any]] = {}  # by call
     for index, event in enumerate(events):
         if isinstance(event, Call):
-            args = _decode_json(event.raw_args)
-            if not isinstance(args, dict) or args != event.args:
+            written = _decode_json(event.raw_args)
+            if written != event.args:
                 continue
-            written[event.call_id] = args
-        elif not (isinstance(event, Approval) and event.args):
+            written_args[event.call_id] = written
+        elif isinstance(event, Approval) and event.call_id in written_args:
+            written = written_args[event.call_id]
+        else:
             continue
-        if event.call_id in written:
-            events[index] = msgspec.structs.replace(
-                event, args=_in_order_of(event.args, written[event.call_id])
-            )
+        args = _in_order_of(event.args, written)
+        events[index] = msgspec.structs.replace(event, args=args)
     return events
 
 

@@ -32,16 +32,18 @@ import msgspec
 from ..wire import SAFE, Shown, dumps, encode_canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
-PICTURE = 1024  # characters of base64; shorter pictures stay in place
+SMALLEST_PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200  # levels of nested values that are packed
-BUDGET = 1 << 28  # bytes of payloads that one record may unpack, each use counted
+MOST_UNPACKED = 1 << 28  # bytes of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
-PLAIN = frozenset({bool, int, float, type(None)})  # types of packed values that are unpacked as is
+PLAIN_TYPES = frozenset(
+    {bool, int, float, type(None)}
+)  # types of packed values that are unpacked as is
 # the only key of an object that stands for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere
-_DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
+_LONGEST_DECIMAL = 10_000  # bits; longer integers are written in hexadecimal, in linear time
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 
 
@@ -154,7 +156,7 @@ class Payloads(dict[str, Any]):
         """Return the payloads of these keys; the results of hashing are shared."""
         return Payloads({key: self[key] for key in keys}, self._checked)
 
-    def sound(self, key: str) -> bool:
+    def is_sound(self, key: str) -> bool:
         """Return whether the value of `key` has the hash in its key, and so is unchanged."""
         if key not in self._checked:
             self._checked[key] = payload_key(self[key], key) == key
@@ -187,7 +189,7 @@ class Payloads(dict[str, Any]):
         for key in sorted(cls.find_needed_keys(record.get("events"), known)):
             if key not in known:
                 faults.append(f"the payload {key[:12]}… is missing")
-            elif not known.sound(key):
+            elif not known.is_sound(key):
                 faults.append(f"the payload {key[:12]}… was changed")
         return faults
 
@@ -277,14 +279,14 @@ class Packer:
 
 def _is_picture(data: Any) -> bool:
     """Return whether `data` is base64, long enough to be worth a payload."""
-    return isinstance(data, str) and len(data) >= PICTURE and _BASE64(data) is not None
+    return isinstance(data, str) and len(data) >= SMALLEST_PICTURE and _BASE64(data) is not None
 
 
 def _pack_int(value: int) -> Any:
     """Return an integer, marked if JavaScript cannot hold it."""
     if abs(value) <= SAFE:
         return int(value)
-    return {"$int": str(value) if value.bit_length() < _DECIMAL else hex(value)}
+    return {"$int": str(value) if value.bit_length() < _LONGEST_DECIMAL else hex(value)}
 
 
 def _pack_float(value: float) -> Any:
@@ -300,7 +302,7 @@ class Unpacker:
     def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
         self._payloads = Payloads.of(payloads)
         self._home = home
-        self._left = BUDGET  # bytes
+        self._left = MOST_UNPACKED  # bytes
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""
@@ -329,7 +331,7 @@ class Unpacker:
             return value
         show, below = self._home.show, depth - 1
         return {
-            show(str(k)): v if type(v) in PLAIN else self._unpack(v, below)
+            show(str(k)): v if type(v) in PLAIN_TYPES else self._unpack(v, below)
             for k, v in value.items()
         }
 
@@ -338,7 +340,7 @@ class Unpacker:
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
         packed = self._payloads[key]
-        if not self._payloads.sound(key):
+        if not self._payloads.is_sound(key):
             return f"[a payload of this record was changed: {key}]"
         self._left -= len(packed) if isinstance(packed, str) else LARGE
         if self._left < 0:

@@ -7,7 +7,7 @@ Rules
 - A call can run again if it began, and ended `ok` or with an error. It then runs with the arguments
   that were approved, else with the model's.
 - The record of a map's row may contain further records; they are read in the order of their keys.
-- A record beyond `MOST` or `DEEPEST` is refused: what cannot be listed must not be signed.
+- A record beyond `MOST_RECORDS` or `DEEPEST` is refused: what cannot be listed must not be signed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .packing import digest_value
 from .record import Record, events_of
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
-MOST = 20_000  # records inside one record
+MOST_RECORDS = 20_000  # records inside one record
 DEEPEST = 8  # levels of records inside records
 TOO_MANY = "it holds more records inside its records than can be listed"
 TOO_DEEP = "the arguments of a call are nested too deeply to be listed"
@@ -119,7 +119,7 @@ class LogCalls:
             yield cls(events, rows)
             row_records = InnerRecords.of_log(events)
             count += len(row_records)
-            if row_records and (count > MOST or len(rows) == DEEPEST):
+            if row_records and (count > MOST_RECORDS or len(rows) == DEEPEST):
                 raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
             # `pop` takes the last one, so the rows come in the order of their keys
             pending += [

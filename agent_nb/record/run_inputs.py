@@ -66,10 +66,12 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
         figures = [pair for pair in pairs if pair[1].get("name")]
-        comparison = PictureComparison.of_all(*zip(*figures, strict=True)) if figures else None
-        if comparison is None or comparison.difference or comparison.unseen:
+        if not figures:
             return None
-        attachments = [before if now.get("name") else now for before, now in pairs]
+        comparison = PictureComparison.of_all(*zip(*figures, strict=True))
+        if comparison.difference or comparison.unseen:
+            return None
+        attachments = [old if new.get("name") else new for old, new in pairs]
         same_text = _without_sizes(user.content) == _without_sizes(self.prompt)
         prompt = user.content if same_text else self.prompt
         return msgspec.structs.replace(self, prompt=prompt, attachments=attachments)
@@ -136,9 +138,9 @@ def _describe_tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[
 def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     """Yield the differences of the system message, of each sampling value, and of the dialect."""
     old, new = start.settings, inputs.settings
-    before, after = str(old.get("system") or ""), str(new.get("system") or "")
-    if before != after:
-        yield from ["system:", *SideBySide(before, after).unified_diff()]
+    old_system, new_system = str(old.get("system") or ""), str(new.get("system") or "")
+    if old_system != new_system:
+        yield from ["system:", *SideBySide(old_system, new_system).unified_diff()]
     old_sampling, new_sampling = as_dict(old.get("sampling")), as_dict(new.get("sampling"))
     for name in sorted({*old_sampling, *new_sampling}):
         old_text = _setting_text(old_sampling.get(name))
@@ -154,15 +156,16 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
 
 def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     old, new = as_dict(start.settings.get(OUTPUT)), as_dict(inputs.output)
-    names = [str(side.get("name") or "none") for side in (old, new)]
-    if names[0] != names[1]:
-        yield f"output: the type changed: {names[0]} → {names[1]}"
+    old_name, new_name = (str(side.get("name") or "none") for side in (old, new))
+    if old_name != new_name:
+        yield f"output: the type changed: {old_name} → {new_name}"
         return
-    before, after = (
+    old_schema, new_schema = (
         json.dumps(side.get("schema"), indent=1, ensure_ascii=False, sort_keys=True)
         for side in (old, new)
     )
-    yield from [f"output: the type changed: {names[0]}", *SideBySide(before, after).unified_diff()]
+    yield f"output: the type changed: {new_name}"
+    yield from SideBySide(old_schema, new_schema).unified_diff()
 
 
 def _setting_text(value: Any) -> str:
@@ -171,22 +174,22 @@ def _setting_text(value: Any) -> str:
 
 def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     """Yield which earlier turn differs first, by its number and the beginning of its prompt."""
-    recorded_turns = start.settings.get("turns")  # digests; older records have none
-    if not isinstance(recorded_turns, list):
+    old, new = start.settings.get("turns"), inputs.turn_digests  # older records have no `turns`
+    if not isinstance(old, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
-    pairs = enumerate(zip_longest(recorded_turns, inputs.turn_digests))
-    turn = next((n for n, (old, new) in pairs if old != new), 0)
-    if turn >= len(recorded_turns):
+    pairs = enumerate(zip_longest(old, new))
+    turn = next((n for n, (old_turn, new_turn) in pairs if old_turn != new_turn), 0)
+    if turn >= len(old):
         change = "is new"
-    elif turn >= len(inputs.turn_digests):
+    elif turn >= len(new):
         change = "is missing"
     else:
         change = "is not what it was"
     prompt = User.first_in(inputs.history[turn]).content if turn < len(inputs.history) else ""
     first = " ".join(prompt.split())[:LONGEST_PROMPT]
     turn_name = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {turn_name} {change}; recorded were {len(recorded_turns)}, now there {'is' if len(inputs.turn_digests) == 1 else 'are'} {len(inputs.turn_digests)}"
+    yield f"conversation: {turn_name} {change}; recorded were {len(old)}, now there {'is' if len(new) == 1 else 'are'} {len(new)}"
 
 
 # name of an input -> the function that describes how it differs

@@ -16,11 +16,11 @@ import msgspec
 
 from ..wire import fit_text
 
-AROUND = 2  # equal lines shown before and after a difference
-LONGEST = 40  # rows shown
-LONGEST_DIFF = 20  # lines of a unified diff
-MOST = 2000  # lines of each text that are compared
-BEFORE = 20  # characters shown before a difference inside a line, and in literals also after it
+EQUAL_LINES = 2  # shown before and after a difference
+MOST_ROWS = 40  # shown
+MOST_DIFF_LINES = 20  # of a unified diff
+MOST_LINES = 2000  # of each text that are compared
+NEAR = 20  # characters shown before a difference inside a line, and in literals also after it
 SAME, LEFT_OUT = "", "⋮"  # marks of a row whose sides are equal, and of rows that are not shown
 Row = tuple[str, str, str]  # mark, recorded line, new line
 
@@ -35,33 +35,28 @@ class SideBySide(msgspec.Struct, frozen=True):
 
     def rows(self) -> list[Row]:
         """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
-        before, after, skipped = _skip_equal_start(
-            self.recorded.splitlines(), self.now.splitlines()
-        )
-        rows: list[Row] = []
-        if before == after and self.recorded != self.now:
+        old, new = self.recorded.splitlines(), self.now.splitlines()
+        if old == new and self.recorded != self.now:  # only line ends differ
             return [(self.CHANGED, *self.show_difference())]
-        matcher = SequenceMatcher(None, before, after, autojunk=False)
-        for group in matcher.get_grouped_opcodes(AROUND):
-            # an opcode: its kind, from and to in `before`, from and to in `after`
+        start = _find_start(old, new)
+        old, new = old[start : start + MOST_LINES], new[start : start + MOST_LINES]
+        rows: list[Row] = []
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        for group in matcher.get_grouped_opcodes(EQUAL_LINES):
+            # an opcode: its kind, from and to in `old`, from and to in `new`
             first, last = group[0], group[-1]
-            rows += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
+            if not rows and (start or first[1] or first[3]):
+                rows.append((LEFT_OUT, "", ""))
             for kind, a, b, c, d in group:
                 mark = SAME if kind == "equal" else self.CHANGED
-                lines = zip_longest(before[a:b], after[c:d], fillvalue="")
-                rows += [(mark, old, new) for old, new in lines]
-            more_follow = last[2] < len(before) or last[4] < len(after)
-        if rows and more_follow:
-            rows.append((LEFT_OUT, "", ""))
-        # two groups may each add a mark for the rows between them; one is enough
-        shown = [
-            row
-            for i, row in enumerate(rows)
-            if row[0] != LEFT_OUT or i == 0 or rows[i - 1][0] != LEFT_OUT
-        ]
-        if not (more := len(shown[LONGEST:])):
-            return shown
-        return [*shown[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
+                rows += [(mark, *pair) for pair in zip_longest(old[a:b], new[c:d], fillvalue="")]
+            if last[2] < len(old) or last[4] < len(new):
+                rows.append((LEFT_OUT, "", ""))
+        omitted = len(rows) - MOST_ROWS
+        if omitted <= 0:
+            return rows
+        text = f"({omitted} more row{'' if omitted == 1 else 's'})"
+        return [*rows[:MOST_ROWS], (LEFT_OUT, text, "")]
 
     def columns(self, width: int = 50) -> str:
         """Return the rows as text in two columns of at most `width` characters."""
@@ -75,35 +70,27 @@ class SideBySide(msgspec.Struct, frozen=True):
     def unified_diff(self) -> list[str]:
         """Return a unified diff as lines; [] only for equal texts.
 
-        After `LONGEST_DIFF` lines a last one gives the number of lines that are left out.
+        After `MOST_DIFF_LINES` lines a last one gives the number of lines that are left out.
         """
-        lines = list(
-            unified_diff(
-                self.recorded.splitlines(),
-                self.now.splitlines(),
-                "recorded",
-                "now",
-                lineterm="",
-                n=1,
-            )
-        )
+        old, new = self.recorded.splitlines(), self.now.splitlines()
+        lines = list(unified_diff(old, new, "recorded", "now", lineterm="", n=1))
         if not lines and self.recorded != self.now:
             pair = zip("-+", self.show_difference(), strict=True)
             lines = [f"{mark}{literal}" for mark, literal in pair]
-        omitted = len(lines) - LONGEST_DIFF
+        omitted = len(lines) - MOST_DIFF_LINES
         if omitted <= 0:
             return lines
-        return [*lines[:LONGEST_DIFF], f"… {omitted} more line{'' if omitted == 1 else 's'}"]
+        return [*lines[:MOST_DIFF_LINES], f"… {omitted} more line{'' if omitted == 1 else 's'}"]
 
     def show_difference(self) -> tuple[str, str]:
         """Return Python literals of both texts from shortly before their first difference."""
         first = count_shared(self.recorded, self.now)
-        start = max(0, first - BEFORE)
-        recorded, now = (
-            f"{'…' if start else ''}{side[start : first + BEFORE]!r}"
+        start = max(0, first - NEAR)
+        old, new = (
+            f"{'…' if start else ''}{side[start : first + NEAR]!r}"
             for side in (self.recorded, self.now)
         )
-        return recorded, now
+        return old, new
 
 
 def count_shared(one: str, other: str) -> int:
@@ -112,16 +99,14 @@ def count_shared(one: str, other: str) -> int:
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _skip_equal_start(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
-    """Return the lines from shortly before the first difference, and whether lines were skipped.
+def _find_start(old: list[str], new: list[str]) -> int:
+    """Return the index of the first line to compare, shortly before the first difference.
 
-    Aligning takes quadratic time: the equal beginning is skipped, and at most `MOST` lines of each
-    text are compared.
+    Why: aligning lines takes quadratic time.
     """
-    pairs = enumerate(zip_longest(before, after))
-    first = next((n for n, (old, new) in pairs if old != new), 0)
-    start = max(0, first - AROUND)
-    return before[start : start + MOST], after[start : start + MOST], start > 0
+    pairs = enumerate(zip_longest(old, new))
+    first = next((n for n, (a, b) in pairs if a != b), 0)
+    return max(0, first - EQUAL_LINES)
 
 
 def _shift_row(row: Row, width: int) -> Row:
@@ -130,5 +115,5 @@ def _shift_row(row: Row, width: int) -> Row:
     first = count_shared(old, new)
     if mark != SideBySide.CHANGED or first < width - 1 or not (old and new):
         return row
-    start = first - min(BEFORE, width // 2)
+    start = first - min(NEAR, width // 2)
     return mark, f"…{old[start:]}", f"…{new[start:]}"

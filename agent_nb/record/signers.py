@@ -51,7 +51,10 @@ class Signer(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}  {fingerprint_key(self.key) if self.key else '–'}{f'  does not count: {self.problem}' if self.problem else ''}"
+        parts = [self.name, fingerprint_key(self.key) if self.key else "–"]
+        if self.problem:
+            parts.append(f"does not count: {self.problem}")
+        return "  ".join(parts)
 
     @classmethod
     def load_all(cls, named: str = "") -> list[Signer]:

@@ -21,9 +21,9 @@ from .packing import Payloads, surely_fits
 
 CAP = 4 << 20  # bytes of JSON of one record
 HEAD = 1000  # characters that are kept of a cut text
-SMALL = 2 * HEAD  # bytes; values up to this size are not cut
+LARGEST_UNCUT = 2 * HEAD  # bytes; values up to this size are not cut
 # (event type, field) in the order in which they are cut
-ORDER = (
+CUT_ORDER = (
     ("progress", "data"),
     ("progress", "text"),
     ("result", "display"),
@@ -90,60 +90,59 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
     """
     if surely_fits((packed, payloads), cap):
         return []
-    weights = {key: measure_json(value) for key, value in payloads.items()}
+    payload_sizes = {key: measure_json(value) for key, value in payloads.items()}
     used = Payloads.find_needed_keys(packed, payloads)
-    excess = measure_json(packed) + sum(weights[key] for key in used) - cap
-    marked: list[tuple[dict[str, Any], str, int]] = []  # event, field, bytes of the cut value
-    for kind, field in ORDER:
+    excess = measure_json(packed) + sum(payload_sizes[key] for key in used) - cap
+    cuts: list[tuple[dict[str, Any], Cut]] = []  # the event, and what was cut from it
+    for kind, field in CUT_ORDER:
         if excess <= 0:
             break
-        for weight, event in _find_large_values(packed, kind, field, weights):
+        for size, event in _find_large_values(packed, kind, field, payload_sizes):
             if excess > 0:
-                excess -= weight - _replace_by_mark(event, kind, field, weight, payloads)
-                marked.append((event, field, weight))
+                excess -= size - _replace_by_mark(event, kind, field, size, payloads)
+                cuts.append((event, Cut(kind=kind, field=field, bytes=size)))
     # remove whole events if that was not enough; events that were cut may be among them
     dropped = list(_remove_events(packed, excess))
     # the positions after the removal
     seqs = {id(event): position for position, event in enumerate(packed, 1)}
-    cuts = [
-        Cut(kind=event["type"], seq=seqs[id(event)], field=field, bytes=weight)
-        for event, field, weight in marked
-        if id(event) in seqs
-    ]
-    return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
+    for event, cut in cuts:
+        cut.seq = seqs.get(id(event), 0)
+    remaining = sorted((cut for _, cut in cuts if cut.seq), key=lambda c: (c.seq, c.field))
+    return remaining + dropped
 
 
 def _find_large_values(
-    packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
+    packed: list[dict[str, Any]], kind: str, field: str, payload_sizes: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return (bytes, event) of the large values of a field, the largest first.
 
     A payload counts in full for each value that refers to it, so that the sizes are estimates.
     """
-    weighed = []
+    large = []
     for event in packed:
         if event.get("type") == kind and field in event:
-            weight = measure_json(event[field]) + sum(
-                weights.get(k, 0) for k in Payloads.find_keys(event[field])
-            )
-            if weight > SMALL:
-                weighed.append((weight, event))
-    return sorted(weighed, key=lambda pair: -pair[0])
+            keys = Payloads.find_keys(event[field])
+            size = measure_json(event[field]) + sum(payload_sizes.get(k, 0) for k in keys)
+            if size > LARGEST_UNCUT:
+                large.append((size, event))
+    return sorted(large, key=lambda pair: -pair[0])
 
 
 def _replace_by_mark(
-    event: dict[str, Any], kind: str, field: str, weight: int, payloads: dict[str, Any]
+    event: dict[str, Any], kind: str, field: str, size: int, payloads: dict[str, Any]
 ) -> int:
     """Replace a value by a mark; a text keeps its beginning. Return the bytes of the new value."""
     value = event[field]
     # a long text is a payload: its beginning is kept
     if isinstance(value, dict) and isinstance(payloads.get(str(value.get("$payload"))), str):
         value = payloads[value["$payload"]]
-    mark = f"[{weight:,} bytes cut from the record]"
-    new: Any = f"{value[:HEAD]}\n{mark}" if isinstance(value, str) else mark
-    if (kind, field) in _OBJECTS:
-        new = {"text/plain": mark}
-    event[field] = [] if (kind, field) in _LISTS else new
+    mark = f"[{size:,} bytes cut from the record]"
+    if (kind, field) in _LISTS:
+        event[field] = []
+    elif (kind, field) in _OBJECTS:
+        event[field] = {"text/plain": mark}
+    else:
+        event[field] = f"{value[:HEAD]}\n{mark}" if isinstance(value, str) else mark
     if field in ("content", "raw_args"):
         event.pop("chunks", None)
     # these arguments would be read from the text that was just cut

@@ -1,6 +1,6 @@
 """Which taped calls (recorded model calls of other code) the executions of a cell used.
 
-    metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first, at most `KEPT`
+    metadata.agent_nb.tape: {cell id: [[record id, …], …]}  the newest list first
 
 Why: while a tape is on, an execution sends only requests that have changed; older records, also of
 other cells, answer the rest. Without these lists, saving would drop records that are still needed,
@@ -19,13 +19,13 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from ..wire import as_dict, as_list
-from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells
+from .ipynb import Cell, Notebook
 from .metadata import TAPE, Runs, stored_runs
 from .outputs import RunNumbers
 from .split_merge import find_moves
 
-KEPT = 3  # lists of a cell
-_MOST = 10_000  # ids of a list
+MOST_LISTS = 3  # of a cell
+_MOST_IDS = 10_000  # of a list
 
 
 class UsedCalls(dict[str, list[list[str]]]):
@@ -42,19 +42,15 @@ class UsedCalls(dict[str, list[list[str]]]):
     @classmethod
     def find(cls, nb: Notebook) -> UsedCalls:
         """Return the lists in outputs, by the cell that made the calls."""
-        found = cls()
-        present = {cell_id(cell) for cell in list_cells(nb)}
-        for cell, output in all_outputs(nb):
-            numbers = RunNumbers.of(output)
+        lists = cls()
+        for cell, numbers in RunNumbers.read_all(nb):
             if ids := _read_ids(numbers.get(RunNumbers.TAPE)):
-                maker = numbers.get("cell_id")
-                name = maker if isinstance(maker, str) and maker in present else cell_id(cell)
-                found.setdefault(name, []).append(ids)
-        return found
+                lists.setdefault(cell, []).append(ids)
+        return lists
 
     @classmethod
     def merge(cls, *sources: Mapping[str, Sequence[Sequence[str]]]) -> UsedCalls:
-        """Return the lists that are kept, at most `KEPT` for a cell.
+        """Return the lists that are kept, at most `MOST_LISTS` for a cell.
 
         The newest list of each source comes first, then the second newest of each, and so on.
         """
@@ -65,7 +61,7 @@ class UsedCalls(dict[str, list[list[str]]]):
                 if ids and not any(set(ids) <= set(newer) for newer in kept):
                     kept.append(list(ids))
             if kept:
-                merged[cell] = kept[:KEPT]
+                merged[cell] = kept[:MOST_LISTS]
         return merged
 
     def select(self, runs: Runs, present: Iterable[str]) -> UsedCalls:
@@ -88,4 +84,4 @@ class UsedCalls(dict[str, list[list[str]]]):
 
 
 def _read_ids(value: Any) -> list[str]:
-    return [text for text in as_list(value) if isinstance(text, str)][:_MOST]
+    return [text for text in as_list(value) if isinstance(text, str)][:_MOST_IDS]

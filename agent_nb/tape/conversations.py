@@ -107,7 +107,7 @@ def _read_messages(reference: Any, payloads: Payloads, unpacker: Unpacker) -> li
         key = as_dict(reference).get("$payload")
         if not isinstance(key, str) or key in keys or len(keys) >= _MOST_LINKS:
             raise damaged_error("its list of messages does not end")
-        if key not in payloads or not payloads.sound(key):
+        if key not in payloads or not payloads.is_sound(key):
             raise damaged_error(f"the messages {key[:12]}… are missing or were changed")
         keys.add(key)
         link = as_dict(payloads[key])

@@ -220,7 +220,7 @@ def test_a_server_is_not_asked_for_every_cell(served):
 def test_a_server_that_knows_nothing_is_left_and_the_environment_counts(
     served, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(module, "FRESH", 0.0)
+    monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
     (tmp_path / "old.ipynb").write_text("{}")
     served["path"] = None
     library = Library({})

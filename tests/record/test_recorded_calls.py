@@ -87,7 +87,7 @@ def test_spans_that_stand_in_each_other_end():
 
 
 def test_what_cannot_be_listed_is_not_signed(monkeypatch):
-    monkeypatch.setattr(recorded_calls, "MOST", 3)
+    monkeypatch.setattr(recorded_calls, "MOST_RECORDS", 3)
     whole = record(rows={str(n): record() for n in range(4)})
     with pytest.raises(UsageError, match="more records inside"):
         RecordedCall.digest_all(whole)

@@ -35,8 +35,8 @@ def test_equal_lines_far_from_a_difference_are_left_out():
 
 def test_long_differences_are_bounded_and_say_so():
     rows = sides.SideBySide("", "\n".join(map(str, range(10_000)))).rows()
-    assert len(rows) == sides.LONGEST + 1
-    assert rows[-1][1] == f"({sides.MOST - sides.LONGEST} more rows)"
+    assert len(rows) == sides.MOST_ROWS + 1
+    assert rows[-1][1] == f"({sides.MOST_LINES - sides.MOST_ROWS} more rows)"
 
 
 def test_as_text_it_has_two_columns_of_bounded_width():
