@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..record import content_hash
+from ..wire import as_dict
 from .runner_options import RunnerOptions, read_options
 
 
@@ -54,11 +55,11 @@ class Cells:
     def current(self, shell: Any, line: str, body: str) -> Cell:
         """Return the cell that runs now in `shell` with these inputs."""
         request = _read_request(shell)
-        metadata = _as_dict(request.get("metadata"))
-        cell_id = metadata.get("cellId")
-        cell_id = cell_id if isinstance(cell_id, str) else ""
+        metadata = as_dict(request.get("metadata"))
+        sent_id = metadata.get("cellId")
+        cell_id = sent_id if isinstance(sent_id, str) else ""
         kernel = getattr(shell, "kernel", None) is not None
-        allows = bool(_as_dict(request.get("content")).get("allow_stdin"))
+        allows = bool(as_dict(request.get("content")).get("allow_stdin"))
         can_ask = allows if kernel else _terminal_can_ask()
         digest = content_hash(line, body)
         occurrence = self._count_occurrence(digest, cell_id)
@@ -90,30 +91,26 @@ class Cells:
 def current_request(shell: Any) -> tuple[str, str]:
     """Return the id and the code of the request that the kernel handles, "" where unknown."""
     message = _read_request(shell)
-    header, content = _as_dict(message.get("header")), _as_dict(message.get("content"))
+    header, content = as_dict(message.get("header")), as_dict(message.get("content"))
     return str(header.get("msg_id", "")), str(content.get("code", ""))
 
 
 def completed_code(shell: Any) -> tuple[str, int]:
     """Return the code and the cursor of a request for completions, ("", 0) for other requests."""
-    content = _as_dict(_read_request(shell).get("content"))
+    content = as_dict(_read_request(shell).get("content"))
     code, cursor = content.get("code"), content.get("cursor_pos")
     return (code, cursor) if isinstance(code, str) and type(cursor) is int else ("", 0)
 
 
 def _read_request(shell: Any) -> dict[str, Any]:
     try:
-        return _as_dict(shell.kernel.get_parent())
+        return as_dict(shell.kernel.get_parent())
     except Exception:  # kernels that are not ipykernel
         return {}
 
 
 def _read_texts(listed: Any) -> tuple[str, ...]:
     return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _terminal_can_ask() -> bool:

@@ -29,10 +29,10 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
-            if before_save(model, path, contents_manager) and (
-                remark := remaining(model["content"], path, counts)
-            ):
-                app.log.info(remark)
+            if before_save(model, path, contents_manager):
+                remark = remaining(model["content"], path, counts)
+                if remark:
+                    app.log.info(remark)
         except Exception:  # an error in a record must not keep the notebook from being saved
             app.log.exception("agent_nb: the records of %s stay where they are", path)
 

@@ -171,7 +171,7 @@ def test_invalid_notebooks_are_ignored(write, library, tmp_path, text):
     assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
 
 
-@pytest.mark.parametrize(("name", "value"), [("MOST", 1), ("BYTES", 100)])
+@pytest.mark.parametrize(("name", "value"), [("MOST_NOTEBOOKS", 1), ("MOST_BYTES", 100)])
 def test_a_folder_with_too_much_in_it_is_not_searched(write, library, monkeypatch, name, value):
     monkeypatch.setattr(module, name, value)
     write("n.ipynb", AGENT, **recorded("r1"))
@@ -182,7 +182,9 @@ def test_a_folder_with_too_much_in_it_is_not_searched(write, library, monkeypatc
 def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_path):
     read = []
     plain = module._read_content
-    monkeypatch.setattr(module, "_read_content", lambda path: read.append(path.name) or plain(path))
+    monkeypatch.setattr(
+        module, "_read_content", lambda path, stamp: read.append(path.name) or plain(path, stamp)
+    )
     write("n.ipynb", AGENT)
     write("other.ipynb", "print(1)")
     folder = FolderSearch(tmp_path)

@@ -185,7 +185,7 @@ def _complete_mention(session: Session, prefix: str) -> Completions:
     kinds: dict[str, str] = {}
     for kind, source in names.MENTIONS.items():
         for name in source(session, prefix):
-            if len(kinds) == names.MOST:
+            if len(kinds) == names.MOST_NAMES:
                 break
             if name.startswith(prefix):
                 kinds.setdefault(name, kind)
@@ -193,9 +193,9 @@ def _complete_mention(session: Session, prefix: str) -> Completions:
 
 
 def _select_fitting(candidates: Iterable[str], kind: str, prefix: str) -> Completions:
-    """Return the candidates that begin with `prefix`, each once, at most `names.MOST`."""
+    """Return the candidates that begin with `prefix`, each once, at most `names.MOST_NAMES`."""
     fitting = dict.fromkeys(n for n in candidates if n.startswith(prefix) and _is_typable(n))
-    return Completions(tuple(islice(fitting, names.MOST)), kind, prefix)
+    return Completions(tuple(islice(fitting, names.MOST_NAMES)), kind, prefix)
 
 
 def _is_typable(name: str) -> bool:

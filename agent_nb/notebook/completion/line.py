@@ -41,15 +41,15 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
         return None
     first = next((n for n, other in enumerate(lines) if other.strip()), 0)
     before = lines[line][:column]
-    cell = lines[first].lstrip().split(None, 1)[:1] == [CELL]
-    if cell and line == first:
+    if lines[first].lstrip().split(None, 1)[:1] != [CELL]:
+        magic = _LINE_MAGIC.match(before)
+        return _split_typed("line", before[magic.end() :]) if magic is not None else None
+    if line == first:
         return _split_typed("cell", before.lstrip()[len(CELL) :])
-    if cell and line > first:
-        begun = find_begun("\n".join([*lines[first + 1 : line], before]))
-        literal = any(word.partition("=")[0] in LITERAL for word in lines[first].split())
-        return None if literal or begun is None else Typed("mention", (), begun)
-    typed_line = None if cell else _LINE_MAGIC.match(before)
-    return _split_typed("line", before[typed_line.end() :]) if typed_line else None
+    if line < first or any(word.partition("=")[0] in LITERAL for word in lines[first].split()):
+        return None
+    begun = find_begun("\n".join([*lines[first + 1 : line], before]))
+    return Typed("mention", (), begun) if begun is not None else None
 
 
 def _split_typed(magic: Magic, text: str) -> Typed | None:
@@ -59,16 +59,17 @@ def _split_typed(magic: Magic, text: str) -> Typed | None:
     """
     if not text[:1].isspace():  # the name of the magic itself
         return None
-    parts, word, quote = [], "", ""
+    words, word, quote = list[str](), "", ""
     for letter in text:
         if quote or letter in "'\"":
             quote = "" if letter == quote else quote or letter
             word += letter
         elif letter.isspace():
-            parts += [word] if word else []
+            if word:
+                words.append(word)
             word = ""
         else:
             word += letter
     if quote or set(word) & {"'", '"'}:
         return None
-    return Typed(magic, tuple(w.replace("'", "").replace('"', "") for w in parts), word)
+    return Typed(magic, tuple(w.replace("'", "").replace('"', "") for w in words), word)

@@ -6,7 +6,7 @@ Rules
 - A source is a function of the session and of the word before the cursor; it need not filter.
 - No network, no key and no import of another package.
 - No code of the user's objects runs: variables are inspected by `tools.safe_types`.
-- Only the files of one folder are listed, from at most `ENTRIES` of its entries.
+- Only the files of one folder are listed, from at most `MOST_ENTRIES` of its entries.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from ..option_table import DEFAULT_CONVERSATION, NO_TOOLS
 if TYPE_CHECKING:
     from ..session import Session
 
-MOST = 200  # names that are offered
+MOST_NAMES = 200  # that are offered
 _OURS = __name__.partition(".")[0]  # the name of this package
-ENTRIES = 2_000  # of a folder that is looked through
+MOST_ENTRIES = 2_000  # of a folder that are looked through
 FRAMES = tuple(f"{lib}.{kind}" for lib in ("pandas", "polars") for kind in ("DataFrame", "Series"))
 Source = Callable[["Session", str], Iterable[str]]
 
@@ -218,10 +218,9 @@ def files_ending(*endings: str) -> Source:
         folder = f"{head}{slash}"
         try:
             with os.scandir(os.path.expanduser(folder) or ".") as entries:
-                items = sorted(islice(entries, ENTRIES), key=lambda item: item.name)
+                items = sorted(islice(entries, MOST_ENTRIES), key=lambda item: item.name)
                 for item in items:
-                    hidden = item.name.startswith(".") and not tail.startswith(".")
-                    if hidden:
+                    if item.name.startswith(".") and not tail.startswith("."):
                         continue
                     if item.is_dir():
                         yield f"{folder}{item.name}/"

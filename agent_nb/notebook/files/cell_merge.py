@@ -28,6 +28,7 @@ from ...wire import as_dict
 MergeText = Callable[[str, str, str], tuple[str, bool]]
 Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs
 TEXT_ID = "text-"  # the beginning of the ids that are made from texts
+Key = tuple[str, int]  # the id of a cell, and its number among the cells with that id
 PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")  # merged each in its own way
 _MISSING, _CONFLICT = object(), object()  # in place of a value: it is absent, both changed it
 
@@ -81,31 +82,82 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
 
     The versions agree on records and outputs already (`three_way_merge.merge_results`).
     """
-    conflicts: list[str] = []
-    other_values = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
-    merged: dict[str, Any] = _merge_objects(other_values, "the notebook", conflicts)
-    merged["metadata"] = _merge_objects(
-        [as_dict(nb.get("metadata")) for nb in versions], "the metadata", conflicts
-    )
-    for name in ("nbformat", "nbformat_minor"):
-        numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
-        merged |= {name: max(numbers)} if numbers else {}
-    keyed = [dict(_key_by_id(nb)) for nb in versions]
-    _, ours, theirs = keyed
-    merged["cells"] = []
-    for key in _order_cells(
-        *map(list, keyed), changed=lambda key: _must_stay(key, keyed, conflicts)
-    ):
-        if key in ours and key in theirs:
-            cell_versions = [version.get(key, {}) for version in keyed]
-            merged["cells"].append(_merge_cell(key[0], cell_versions, merge_text, conflicts))
-        else:
-            merged["cells"].append(ours.get(key) or theirs[key])
-    return merged, conflicts
+    merge = _Merge(merge_text)
+    return merge.merge_notebooks(versions), merge.conflicts
 
 
-def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
-    """Yield each cell after its key: its id, and its number among the cells with that id."""
+class _Merge:
+    """One merge; `conflicts` are sentences on its conflicts so far."""
+
+    def __init__(self, merge_text: MergeText) -> None:
+        self._merge_text = merge_text
+        self.conflicts: list[str] = []
+
+    def merge_notebooks(self, versions: Versions) -> dict[str, Any]:
+        """Return the merged notebook."""
+        other_values = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
+        merged: dict[str, Any] = self._merge_objects(other_values, "the notebook")
+        metadata = [as_dict(nb.get("metadata")) for nb in versions]
+        merged["metadata"] = self._merge_objects(metadata, "the metadata")
+        for name in ("nbformat", "nbformat_minor"):
+            numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
+            if numbers:
+                merged[name] = max(numbers)
+        base, ours, theirs = (dict(_key_by_id(nb)) for nb in versions)
+        merged["cells"] = []
+        for key in _order_cells(base, ours, theirs):
+            if key in ours and key in theirs:
+                cell = self._merge_cell(key[0], [base.get(key, {}), ours[key], theirs[key]])
+            else:
+                cell = ours.get(key) or theirs[key]
+                if key in base:
+                    self.conflicts.append(
+                        f"cell {key[0]} was changed by one side and removed by the other: it stays"
+                    )
+            merged["cells"].append(cell)
+        return merged
+
+    def _merge_cell(self, name: str, versions: Sequence[Cell]) -> Cell:
+        """Return the merged version of a cell that both sides have."""
+        where = f"cell {name}"
+        other_values = [
+            {k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions
+        ]
+        metadata = [as_dict(cell.get("metadata")) for cell in versions]
+        merged = {
+            **self._merge_objects(other_values, where),
+            "metadata": self._merge_objects(metadata, f"{where}, metadata"),
+        }
+        base, ours, theirs = map(source_of, versions)
+        source = _choose_value(base, ours, theirs)
+        if source is _CONFLICT:
+            source, is_clean = self._merge_text(base, ours, theirs)
+            if not is_clean:
+                marks = "both sides changed its text: see the marks in it"
+                self.conflicts.append(f"{where}: {marks}")
+        as_lines = isinstance(versions[1].get("source"), list)
+        return {**merged, "source": source.splitlines(keepends=True) if as_lines else source}
+
+    def _merge_objects(self, versions: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+        """Return the merged version of a JSON object; `where` names it in conflicts."""
+        merged: dict[str, Any] = {}
+        for key in dict.fromkeys((*versions[1], *versions[2])):
+            values = [version.get(key, _MISSING) for version in versions]
+            value = _choose_value(*values)
+            if value is _CONFLICT:
+                parts = [{} if value is _MISSING else value for value in values]
+                if all(isinstance(part, dict) for part in parts):
+                    value = self._merge_objects(parts, f"{where}, {key}")
+                else:
+                    self.conflicts.append(f"{where}: both sides changed {key!r}: ours stays")
+                    value = values[1]
+            if value is not _MISSING:
+                merged[key] = value
+        return merged
+
+
+def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[Key, Cell]]:
+    """Yield each cell after its key."""
     seen: Counter[str] = Counter()
     for cell in all_cells(nb):
         name = str(cell.get("id", ""))
@@ -113,89 +165,38 @@ def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
         yield (name, seen[name]), cell
 
 
-Key = tuple[str, int]  # see `_key_by_id`
-
-
-def _must_stay(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
-    """Return whether a cell that one side removed stays: the other changed it. Add a conflict."""
-    base, ours, theirs = versions
-    remaining = ours.get(key) or theirs[key]
-    if _authored_parts(remaining) == _authored_parts(base[key]):
-        return False
-    conflicts.append(f"cell {key[0]} was changed by one side and removed by the other: it stays")
-    return True
-
-
-def _authored_parts(cell: Cell) -> list[Any]:
-    """Return the parts of a cell that people write, not execution."""
-    return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
-
-
 def _order_cells(
-    base: list[Key], ours: list[Key], theirs: list[Key], *, changed: Callable[[Key], bool]
+    base: Mapping[Key, Cell], ours: Mapping[Key, Cell], theirs: Mapping[Key, Cell]
 ) -> list[Key]:
-    """Return the keys of the merged cells, in order.
-
-    `changed(key)`: whether the other side changed a cell that one side removed, so that it stays.
-    """
-    common = set(base) & set(ours) & set(theirs)
-    first, second, third = ([key for key in side if key in common] for side in (base, ours, theirs))
+    """Return the keys of the merged cells, in order."""
+    base_order, our_order, their_order = (
+        [key for key in version if key in base and key in ours and key in theirs]
+        for version in (base, ours, theirs)
+    )
     # the side that moved cells gives the order; the cells of the other one are inserted
-    lead, other = (theirs, ours) if second == first != third else (ours, theirs)
-    in_base, in_other, in_lead = set(base), set(other), set(lead)
-    order = [key for key in lead if key in in_other or key not in in_base or changed(key)]
-    for position, key in enumerate(other):
-        if key in in_lead or (key in in_base and not changed(key)):
+    lead, other = (theirs, ours) if our_order == base_order != their_order else (ours, theirs)
+    order = [key for key in lead if key in other or _stays(key, lead, base)]
+    others, known = list(other), {*base, *other}
+    for position, key in enumerate(others):
+        if key in lead or not _stays(key, other, base):
             continue
         # the cell comes below the nearest cell above it that is in the merged order, too
-        above = next((k for k in reversed(other[:position]) if k in order), None)
+        above = next((k for k in reversed(others[:position]) if k in order), None)
         at = order.index(above) + 1 if above is not None else 0
-        while lead is ours and at < len(order) and order[at] not in in_base | in_other:
+        while lead is ours and at < len(order) and order[at] not in known:
             at += 1  # what ours added here comes first
         order.insert(at, key)
     return order
 
 
-def _merge_cell(
-    name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts: list[str]
-) -> Cell:
-    """Return the merged version of a cell that both sides have."""
-    where = f"cell {name}"
-    other_values = [
-        {k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions
-    ]
-    metadata = [as_dict(cell.get("metadata")) for cell in versions]
-    merged = {
-        **_merge_objects(other_values, where, conflicts),
-        "metadata": _merge_objects(metadata, f"{where}, metadata", conflicts),
-    }
-    base, ours, theirs = map(source_of, versions)
-    source = _choose_value(base, ours, theirs)
-    if source is _CONFLICT:
-        source, clean = merge_text(base, ours, theirs)
-        conflicts += [] if clean else [f"{where}: both sides changed its text: see the marks in it"]
-    as_lines = isinstance(versions[1].get("source"), list)
-    return {**merged, "source": source.splitlines(keepends=True) if as_lines else source}
+def _stays(key: Key, side: Mapping[Key, Cell], base: Mapping[Key, Cell]) -> bool:
+    """Return whether a cell that only one side has stays: that side added or changed it."""
+    return key not in base or _authored_parts(side[key]) != _authored_parts(base[key])
 
 
-def _merge_objects(
-    versions: Sequence[Mapping[str, Any]], where: str, conflicts: list[str]
-) -> dict[str, Any]:
-    """Return the merged version of a JSON object; `where` names it in conflicts."""
-    merged: dict[str, Any] = {}
-    for key in dict.fromkeys((*versions[1], *versions[2])):
-        values = [version.get(key, _MISSING) for version in versions]
-        value = _choose_value(*values)
-        if value is _CONFLICT:
-            parts = [{} if value is _MISSING else value for value in values]
-            if all(isinstance(part, dict) for part in parts):
-                value = _merge_objects(parts, f"{where}, {key}", conflicts)
-            else:
-                conflicts.append(f"{where}: both sides changed {key!r}: ours stays")
-                value = values[1]
-        if value is not _MISSING:
-            merged[key] = value
-    return merged
+def _authored_parts(cell: Cell) -> list[Any]:
+    """Return the parts of a cell that people write, not execution."""
+    return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
 
 
 def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:

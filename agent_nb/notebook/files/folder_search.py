@@ -6,7 +6,7 @@ only the text of the cells.
 Rules
 - A notebook holds a cell if one of its code cells has the same text (`source_hash`).
 - A copy that a runner writes counts only if no other notebook holds the cell.
-- A folder of more than `MOST` notebooks or `BYTES` is not searched; subfolders never.
+- A folder of more than `MOST_NOTEBOOKS` or `MOST_BYTES` is not searched; subfolders never.
 - A file is read again only if it has changed; an unreadable one holds no cells.
 """
 
@@ -14,24 +14,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...record import NOTEBOOK_SUFFIX, RunNumbers, list_cells, source_hash, source_of
+from ...wire import as_dict
 
-COPY = ".run.ipynb"  # the ending of the copies that our runner writes
-MOST = 300  # notebooks
-BYTES = 200_000_000  # of all notebooks
+COPY_SUFFIX = ".run.ipynb"  # of the copies that our runner writes
+MOST_NOTEBOOKS = 300
+MOST_BYTES = 200_000_000  # of all notebooks
+Stamp = tuple[int, int]  # the time of a file in ns, and its size
 
 
 class Content(msgspec.Struct, frozen=True):
     """The hashes of a notebook's code cells, and whether a runner copied it from another."""
 
+    stamp: Stamp
     texts: frozenset[str] = frozenset()
-    copy: bool = False
+    is_copy: bool = False
 
 
 class FolderSearch:
@@ -39,29 +41,31 @@ class FolderSearch:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._read: dict[Path, tuple[tuple[int, int], Content]] = {}
+        self._contents: dict[Path, Content] = {}
 
     def holding(self, text: str) -> list[Path]:
         """Return the notebooks that hold a cell with this hash, by name."""
         matches = {path: c for path, c in self._read_all().items() if text in c.texts}
-        return [path for path, c in matches.items() if not c.copy] or list(matches)
+        return [path for path, c in matches.items() if not c.is_copy] or list(matches)
 
     def _read_all(self) -> dict[Path, Content]:
         """Return the content of each notebook, {} if there is too much to read."""
         stamps = _read_stamps(self._folder)
-        if len(stamps) > MOST or sum(size for _, size in stamps.values()) > BYTES:
+        if len(stamps) > MOST_NOTEBOOKS or sum(size for _, size in stamps.values()) > MOST_BYTES:
             return {}
-        self._read = {path: self._read_changed(path, stamp) for path, stamp in stamps.items()}
-        return {path: content for path, (_, content) in self._read.items()}
+        self._contents = {path: self._read_changed(path, stamp) for path, stamp in stamps.items()}
+        return self._contents
 
-    def _read_changed(self, path: Path, stamp: tuple[int, int]) -> tuple[tuple[int, int], Content]:
-        cached = self._read.get(path)
-        return cached if cached is not None and cached[0] == stamp else (stamp, _read_content(path))
+    def _read_changed(self, path: Path, stamp: Stamp) -> Content:
+        cached = self._contents.get(path)
+        return (
+            cached if cached is not None and cached.stamp == stamp else _read_content(path, stamp)
+        )
 
 
-def _read_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return (time, size) of each notebook in a folder, by name; of at most MOST + 1."""
-    stamps: dict[Path, tuple[int, int]] = {}
+def _read_stamps(folder: Path) -> dict[Path, Stamp]:
+    """Return the stamp of each notebook in a folder, by name; of at most MOST_NOTEBOOKS + 1."""
+    stamps: dict[Path, Stamp] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -69,7 +73,7 @@ def _read_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
                     entry.name.endswith(NOTEBOOK_SUFFIX)
                     and not entry.name.startswith(".")
                     and entry.is_file()
-                    and len(stamps) <= MOST
+                    and len(stamps) <= MOST_NOTEBOOKS
                 ):
                     status = entry.stat()
                     stamps[Path(entry.path)] = (status.st_mtime_ns, status.st_size)
@@ -78,13 +82,13 @@ def _read_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     return dict(sorted(stamps.items()))
 
 
-def _read_content(path: Path) -> Content:
+def _read_content(path: Path, stamp: Stamp) -> Content:
     """Return the content of a notebook; empty if the file cannot be read or is not a notebook."""
     try:
         notebook = json.loads(path.read_bytes())
         code = (c for c in list_cells(notebook) if c.get("cell_type") == "code")
         texts = frozenset(source_hash(source_of(c)) for c in code)
-        return Content(texts, path.name.endswith(COPY) or _is_copy(notebook))
+        return Content(stamp, texts, path.name.endswith(COPY_SUFFIX) or _is_copy(notebook))
     except (
         OSError,
         ValueError,
@@ -94,17 +98,13 @@ def _read_content(path: Path) -> Content:
         RecursionError,
         MemoryError,
     ):
-        return Content()
+        return Content(stamp)
 
 
 def _is_copy(notebook: dict[str, Any]) -> bool:
     """Return whether papermill is writing the notebook, or all runs that it shows are replays."""
-    papermill = notebook["metadata"].get("papermill")
-    if (
-        isinstance(papermill, Mapping)
-        and papermill.get("start_time")
-        and not papermill.get("end_time")
-    ):
+    papermill = as_dict(notebook["metadata"].get("papermill"))
+    if papermill.get("start_time") and not papermill.get("end_time"):
         return True
     all_numbers = [numbers for _, numbers in RunNumbers.list_all(notebook)]
     return bool(all_numbers) and all(numbers.get("replayed") for numbers in all_numbers)

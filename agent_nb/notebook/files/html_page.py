@@ -6,7 +6,7 @@ and shows what the code of a cell displayed, such as plots.
 Rules
 - Nothing on the page is fetched or runs; its content security policy enforces that.
 - A display of a cell belongs to the run whose card stands above it in the cell. Displays are
-  sanitised, and bounded by `LARGEST`.
+  sanitised, and bounded by `MOST_CHARACTERS`.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ PAGE = """<!doctype html>
 </html>
 """
 DISPLAYED = "Displayed in the cell"
-LARGEST = 30_000_000  # characters of everything displayed beside the cards
+MOST_CHARACTERS = 30_000_000  # of everything displayed beside the cards
 
 
 def render_page(runs: Sequence[Run]) -> str:
     """Return the HTML of one page: the card of each run, and below it what its code displayed."""
-    room = LARGEST  # characters that are left
+    room = MOST_CHARACTERS  # that are left
     parts = []
     for run in runs:
         nodes, room = _draw_displays(list_displays(run), room)
@@ -116,9 +116,11 @@ def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Nod
     for data in bundles:
         size = sum(len(str(value)) for value in data.values())
         drawn = display_nodes(dict(data)) if size <= room else ()
-        room -= size if drawn else 0
-        left_out += not drawn
-        nodes += drawn
+        if drawn:
+            nodes += drawn
+            room -= size
+        else:
+            left_out += 1
     if left_out:
         nodes.append(
             Row((T(f"{count_noun(left_out, 'more output')} in the notebook", tone="muted"),))

@@ -45,8 +45,8 @@ class Library:
         self._identities: dict[str, set[tuple[str, str]]] = {}
         self._used = UsedCalls()  # taped calls that executions in this kernel used, by cell key
         self._forgotten: set[str] = set()  # run ids
-        # (path, time in ns, size) of the file when it was read last, and its content
-        self._read: tuple[tuple[str, int, int], NotebookFile] | None = None
+        self._file = NO_FILE  # as it was read last
+        self._file_stamp: tuple[str, int, int] | None = None  # its path, time in ns and size then
         self._warned = False
 
     def keep(self, key: str, record: Record) -> None:
@@ -120,9 +120,9 @@ class Library:
             stamp = (str(path), status.st_mtime_ns, status.st_size)
         except OSError:
             return NO_FILE
-        if self._read is None or self._read[0] != stamp:
-            self._read = (stamp, read_notebook_file(path))
-        return self._read[1]
+        if self._file_stamp != stamp:
+            self._file_stamp, self._file = stamp, read_notebook_file(path)
+        return self._file
 
     def recorded_turns(self, cell: Cell, conversation: str) -> list[Turn]:
         """Return the recorded turns of `conversation` in the cells above, in notebook order.
@@ -134,16 +134,18 @@ class Library:
         cell_id = file.id_of(cell) if cell.id else ""
         if "runs" in cell.runner_options or cell_id not in file.cell_ids:
             return []
-        turns, key = [], user_key()
+        key = user_key()
+        turns: list[Turn] = []
         for above in file.cell_ids[: list(file.cell_ids).index(cell_id)]:
             records = self._without_repeats(CellRecords(file.runs.get(above, ())).rank(key))
             of_conversation = (r for r in records if r.get("conversation", "main") == conversation)
             record = next(filter(is_intact, of_conversation), None)
             if record is None or not file.is_turn_of(above, record):
                 continue
-            if is_turn(events := events_of(record)):
-                foreign = not self.is_own(record)
-                turns.append(Turn(above, events, bool(record.get("fresh")), foreign))
+            events = events_of(record)
+            if is_turn(events):
+                is_foreign = not self.is_own(record)
+                turns.append(Turn(above, events, bool(record.get("fresh")), is_foreign))
         return turns
 
     def _stored_records(self, cell: Cell) -> Sequence[Record]:

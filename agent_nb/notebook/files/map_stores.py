@@ -22,15 +22,15 @@ from ...rows import list_stores, locate_map
 from ...view import clip_text, count_noun
 from ..notices import format_date
 
-MOST = 10  # stores that are listed
-LONGEST = 60  # characters of the prompts of a map in the table
+MOST_STORES = 10  # that are listed
+LONGEST_PROMPTS = 60  # characters of the prompts of a map in the table
 KILO = 1000  # bytes in 1 kB
 
 
 def list_map_ids(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
     """Return the ids of the maps among the records and runs of a notebook."""
     logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    return {location.id for log in logs if (location := locate_map(log))}
+    return {location.id for location in map(locate_map, logs) if location is not None}
 
 
 def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
@@ -38,12 +38,12 @@ def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
     stores = [store for store in list_stores() if store.file.stem in ids]
     rows = [
         (
-            clip_text(" · ".join(store.prompts), LONGEST) or "?",
+            clip_text(" · ".join(store.prompts), LONGEST_PROMPTS) or "?",
             "cannot be read" if store.rows is None else f"{store.rows:,}",
             _format_size(store.size),
             format_date(store.used),
         )
-        for store in stores[:MOST]
+        for store in stores[:MOST_STORES]
     ]
     return [("map", "stored rows", "size", "last used"), *rows] if rows else []
 
@@ -74,8 +74,8 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
 
     `records` are those that this kernel or this user made, `runs` those of this kernel.
     """
-    logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
-    maps = dict.fromkeys(location for log in logs if (location := locate_map(log)))
+    logs = (*(events_of(record) for record in records), *(run.log for run in runs))
+    maps = dict.fromkeys(location for location in map(locate_map, logs) if location is not None)
     count, faults = _forget(location.forget for location in maps)
     return count, list(map(str, faults))
 

@@ -9,7 +9,7 @@ unless all runs are asked for. Nothing is executed or written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from ...agent import Run
@@ -92,17 +92,15 @@ def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
 def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
     """Return the differences between the two newest runs of each cell.
 
-    `runs` come cell by cell, the oldest of each cell first.
+    `runs`: the oldest of each cell first.
     """
-    # `n` is the position after `b`: a pair counts if `b` is the last run of its cell
-    pairs = [
-        (a, b)
-        for n, (a, b) in enumerate(pairwise(runs), 2)
-        if a.cell == b.cell and (n == len(runs) or runs[n].cell != b.cell)
-    ]
-    if not pairs:
+    by_cell: dict[str, list[Run]] = {}
+    for run in runs:
+        by_cell.setdefault(run.cell, []).append(run)
+    diffs = [_compare_pair(*listed[-2:]) for listed in by_cell.values() if len(listed) > 1]
+    if not diffs:
         raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
-    return [_compare_pair(a, b) for a, b in pairs]
+    return diffs
 
 
 def _compare_pair(a: Run, b: Run) -> Diff:

@@ -29,17 +29,17 @@ from ...wire import fit_text
 
 Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
-_MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
+_MARKS: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
 # settings that are digests, or say where a run was made: they are not compared
 NOT_COMPARED = frozenset({
     "hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind", "shared",
 })  # fmt: skip
-_CONTEXT = 2  # lines around a changed line
-_LINES = 40  # lines of one change that are shown
-_COLUMNS = 160  # characters of a line that are shown
+_EQUAL_LINES = 2  # shown around a changed line
+_MOST_LINES = 40  # of one change that are shown
+_LONGEST_LINE = 160  # characters
 
 
-class Item(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True):
     """One comparable part of a run."""
 
     turn: int  # 0: outside the turns
@@ -75,9 +75,9 @@ class Diff:
 
     def __str__(self) -> str:
         if not self.changes:
-            return _plain(f"{self.a} and {self.b}: the same")
+            return _escape_line(f"{self.a} and {self.b}: the same")
         title = f"{self.a} → {self.b}: {_differences_in_words(len(self.changes))}"
-        return "\n".join([_plain(title), *_report(self.changes)])
+        return "\n".join([_escape_line(title), *_report_lines(self.changes)])
 
     def __repr__(self) -> str:
         return f"<Diff {self.a} → {self.b}: {_differences_in_words(len(self.changes))}>"
@@ -96,52 +96,52 @@ def compare_runs(
     return Diff(_name_run(a, cells[0]), _name_run(b, cells[1]), changes)
 
 
-def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
+def list_comparable_parts(log: Iterable[Event]) -> list[Part]:
     """Return the comparable parts of a run, in order."""
     log = list(log)
     calls: dict[str, e.Call] = {}
-    parts: list[Item] = []
+    parts: list[Part] = []
     for event in log:
         if isinstance(event, e.Call):
             calls[event.call_id] = event
-        reader = _ITEMS.get(type(event))
-        head_and_body = reader(event, calls) if reader is not None else None
+        describe = _DESCRIBE.get(type(event))
+        head_and_body = describe(event, calls) if describe is not None else None
         if head_and_body is not None:
             pictures = event.attachments if isinstance(event, e.User | e.Result) else ()
-            parts.append(Item(event.turn, *head_and_body, tuple(pictures)))
-    return [*parts, *_row_calls(log)]
+            parts.append(Part(event.turn, *head_and_body, tuple(pictures)))
+    return [*parts, *_list_row_calls(log)]
 
 
-def _row_calls(log: Sequence[Event]) -> Iterator[Item]:
+def _list_row_calls(log: Sequence[Event]) -> Iterator[Part]:
     """Yield the calls in the rows of a map, which are not in the log itself."""
     try:
         calls = [call for call in RecordedCall.list_all(log) if call.rows]
     except UsageError as fault:
-        yield Item(0, "calls of rows", str(fault))
+        yield Part(0, "calls of rows", str(fault))
         return
     for call, count in RecordedCall.count_equal(calls):
         agents = f" of the agent {call.agents}" if call.agents else ""
         times = f"\n({count} times)" if count > 1 else ""
-        yield Item(0, f"call {call.name}{agents} in rows", f"{_format_value(call.args)}{times}")
+        yield Part(0, f"call {call.name}{agents} in rows", f"{_format_value(call.args)}{times}")
 
 
-def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
+def _describe_start(event: e.RunStart, _: Calls) -> tuple[str, str]:
     settings = {k: v for k, v in event.settings.items() if k not in NOT_COMPARED}
     return "settings", _format_value(
         {"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings}
     )
 
 
-def _prose(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
+def _describe_text(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
     head = {"user": "prompt", "think": "thought", "respond": "answer"}[event.type]
     return head, event.content.strip()
 
 
-def _call(event: e.Call, _: Calls) -> tuple[str, str]:
+def _describe_call(event: e.Call, _: Calls) -> tuple[str, str]:
     return f"call {event.name}", _format_value(event.args)
 
 
-def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
+def _describe_approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
     """Return a decision, with the arguments if the user changed them."""
     if event.stage != "decided":
         return None
@@ -152,43 +152,46 @@ def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
     return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 
 
-def _result(event: e.Result, _: Calls) -> tuple[str, str]:
+def _describe_result(event: e.Result, _: Calls) -> tuple[str, str]:
     as_text = content_text if isinstance(event.content, str) else _format_value
     status = "" if event.status == "ok" else f"[{event.status}] "
     return f"result {event.name}", f"{status}{as_text(event.content)}"
 
 
-def _error(event: e.Error, _: Calls) -> tuple[str, str] | None:
+def _describe_error(event: e.Error, _: Calls) -> tuple[str, str] | None:
     return None if event.code == "retry" else (f"error {event.code}", event.message)
 
 
-def _interrupt(event: e.Interrupt, _: Calls) -> tuple[str, str]:
+def _describe_interrupt(event: e.Interrupt, _: Calls) -> tuple[str, str]:
     return "interrupt", f"{event.reason} {event.detail}".strip()
 
 
-def _end(event: e.End, _: Calls) -> tuple[str, str] | None:
+def _describe_end(event: e.End, _: Calls) -> tuple[str, str] | None:
     return None if event.span else ("end", event.status)
 
 
 # by type of event: the function that returns (head, body) of its item, None if it is not compared
-_ITEMS: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
-    e.RunStart: _start,
-    e.User: _prose,
-    e.Think: _prose,
-    e.Respond: _prose,
-    e.Call: _call,
-    e.Approval: _approval,
-    e.Result: _result,
-    e.Error: _error,
-    e.Interrupt: _interrupt,
-    e.End: _end,
+_DESCRIBE: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
+    e.RunStart: _describe_start,
+    e.User: _describe_text,
+    e.Think: _describe_text,
+    e.Respond: _describe_text,
+    e.Call: _describe_call,
+    e.Approval: _describe_approval,
+    e.Result: _describe_result,
+    e.Error: _describe_error,
+    e.Interrupt: _describe_interrupt,
+    e.End: _describe_end,
 }
 
 
-def _compare_turn(first: list[Item], second: list[Item]) -> Iterator[Change]:
+def _compare_turn(first: list[Part], second: list[Part]) -> Iterator[Change]:
     """Align the items of one turn: first equal ones, then those with the same head."""
     exact = difflib.SequenceMatcher(
-        None, [_key(i) for i in first], [_key(i) for i in second], autojunk=False
+        None,
+        [_comparison_key(i) for i in first],
+        [_comparison_key(i) for i in second],
+        autojunk=False,
     )
     for tag, i1, i2, j1, j2 in exact.get_opcodes():
         if tag != "equal":
@@ -198,14 +201,14 @@ def _compare_turn(first: list[Item], second: list[Item]) -> Iterator[Change]:
                 yield from _compare_pictures(a, b)
 
 
-def _compare_pictures(a: Item, b: Item) -> Iterator[Change]:
+def _compare_pictures(a: Part, b: Part) -> Iterator[Change]:
     """Compare the pictures of two items with the same text."""
     difference = PictureComparison.of_all(a.pictures, b.pictures).difference
     if difference:
         yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
-def _pair_by_head(first: list[Item], second: list[Item]) -> Iterator[Change]:
+def _pair_by_head(first: list[Part], second: list[Part]) -> Iterator[Change]:
     """Compare items of the same head in order; others were added or removed."""
     heads = difflib.SequenceMatcher(
         None, [i.head for i in first], [i.head for i in second], autojunk=False
@@ -213,33 +216,33 @@ def _pair_by_head(first: list[Item], second: list[Item]) -> Iterator[Change]:
     for tag, i1, i2, j1, j2 in heads.get_opcodes():
         if tag == "equal":
             for a, b in zip(first[i1:i2], second[j1:j2], strict=True):
-                if _key(a) != _key(b):
+                if _comparison_key(a) != _comparison_key(b):
                     yield Change("changed", a.turn, a.head, a.body, b.body)
         else:
             yield from (Change("removed", a.turn, a.head, before=a.body) for a in first[i1:i2])
             yield from (Change("added", b.turn, b.head, after=b.body) for b in second[j1:j2])
 
 
-def _key(item: Item) -> tuple[str, str]:
+def _comparison_key(item: Part) -> tuple[str, str]:
     """Return the key by which items with the same text are equal."""
     return item.head, normalize_value(item.body)
 
 
-def _report(changes: Sequence[Change]) -> Iterator[str]:
+def _report_lines(changes: Sequence[Change]) -> Iterator[str]:
     """Yield the lines of a report, below the turn of each change."""
     turn = None
     for change in changes:
         if change.turn != turn:
             turn = change.turn
             yield f"turn {turn}" if turn else "run"
-        yield f"{_MARK[change.what]} {_plain(change.head)}"
-        lines = list(_lines(change))
-        yield from (f"    {_plain(line)}" for line in lines[:_LINES])
-        if more := len(lines[_LINES:]):
+        yield f"{_MARKS[change.what]} {_escape_line(change.head)}"
+        lines = list(_change_lines(change))
+        yield from (f"    {_escape_line(line)}" for line in lines[:_MOST_LINES])
+        if more := len(lines[_MOST_LINES:]):
             yield f"    … {more} more line{'' if more == 1 else 's'}"
 
 
-def _lines(change: Change) -> Iterator[str]:
+def _change_lines(change: Change) -> Iterator[str]:
     """Yield the lines of one change, marked like those of a unified diff."""
     if change.what == "added":
         yield from (f"+ {line}" for line in change.after.splitlines())
@@ -247,16 +250,16 @@ def _lines(change: Change) -> Iterator[str]:
         yield from (f"- {line}" for line in change.before.splitlines())
     else:
         diff_lines = difflib.unified_diff(
-            change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT
+            change.before.splitlines(), change.after.splitlines(), lineterm="", n=_EQUAL_LINES
         )
         for line in list(diff_lines)[2:]:  # without the two lines that name files
             yield "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
 
 
-def _plain(text: str) -> str:
+def _escape_line(text: str) -> str:
     """Return a line that is safe for a terminal, bounded."""
     line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
-    return fit_text(line, _COLUMNS)
+    return fit_text(line, _LONGEST_LINE)
 
 
 def _format_value(value: object) -> str:

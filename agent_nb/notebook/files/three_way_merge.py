@@ -68,7 +68,8 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
     """Copy the outputs of the merged notebook into each cell of the three versions."""
     # conversation -> whether theirs was taken for the last cell above in which the sides differ
     theirs_stayed: dict[str, bool] = {}
-    for name in cells[1] | cells[2]:
+    _, our_cells, their_cells = cells
+    for name in our_cells | their_cells:
         base, ours, theirs = (version.get(name) for version in cells)
         our_run, their_run = (_find_newest(side.get(name, ())) for side in runs[1:])
         conversation = str(our_run.get("conversation") or their_run.get("conversation") or "")
@@ -122,8 +123,10 @@ def _choose_version(
         assert shown is not None
         return shown
     base_result, our_result, their_result = (_list_results(cell) for cell in (base, ours, theirs))
-    if their_result in (our_result, base_result) or our_result == base_result:
-        return theirs if our_result == base_result else ours
+    if our_result == base_result:
+        return theirs
+    if their_result in (our_result, base_result):
+        return ours
     if take_theirs is not None:
         return theirs if take_theirs else ours
     if base is not None and source_of(ours) == source_of(base) != source_of(theirs):

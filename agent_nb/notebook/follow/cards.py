@@ -3,7 +3,7 @@
 Why one class: `%agent attach`, `--from` and an awaited source show and record runs alike.
 
 Rules
-- Only the first `MOST` runs are shown and recorded.
+- Only the first `MOST_RUNS` runs are shown and recorded.
 - The records are not signed and belong to no conversation, because another system made the runs: a
   replay never treats their calls as the user's own.
 - A run that equals a known record keeps that record.
@@ -28,22 +28,20 @@ from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
 
-MOST = 20  # runs of one source that are shown and recorded
+MOST_RUNS = 20  # of one source that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
 
 
-def are_equal(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+def are_equal(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
     """Return whether two runs are equal in every field."""
-    return list(recorded) == list(now)
+    return list(recorded) == list(fresh)
 
 
-def same_but_for_times(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+def same_but_for_times(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
     """Return whether two runs have the same id and events, times aside."""
-    return (
-        bool(recorded)
-        and len(recorded) == len(now)
-        and all(map(_equal_but_for_times, recorded, now))
-    )
+    if not recorded or len(recorded) != len(fresh):
+        return False
+    return all(map(_equal_but_for_times, recorded, fresh))
 
 
 def _equal_but_for_times(a: Event, b: Event) -> bool:
@@ -75,13 +73,13 @@ class Cards:
         self._actions, self._can_click = actions, can_click
         self._former, self._same, self._strict = records, same, strict
         self._displays: list[tuple[EventLog, Display]] = []
-        self._not_shown = 0  # runs beyond MOST
+        self._not_shown = 0  # runs beyond MOST_RUNS
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
-        """Show a run that begins, if it is one of the first `MOST`; later runs are only counted."""
+        """Show a run that begins; after the first `MOST_RUNS`, runs are only counted."""
         write_events(self._cell, log)
-        if len(self._displays) >= MOST:
+        if len(self._displays) >= MOST_RUNS:
             self._not_shown += 1
             return
         display = Display(
@@ -112,12 +110,15 @@ class Cards:
 
     def _leave(self, run: Run, display: Display) -> None:
         """Close the display of a run with an equal former record, else with a new record."""
-        recorded, title = self._options.record, self._title()
+        title, is_recorded = self._title(), self._options.record
         equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
         shown = Run(log_of(equal)) if equal is not None else run
-        record = dict(equal or imported_record(shown.log, self._cell)) if recorded else {}
-        self.records += [record] if recorded else []
-        numbers = {**summarize_run(shown, recorded=recorded), "imported": title, "replayed": True}
+        record: dict[str, Any] = {}
+        if is_recorded:
+            record = dict(equal or imported_record(shown.log, self._cell))
+            self.records.append(record)
+        summary = summarize_run(shown, recorded=is_recorded)
+        numbers = {**summary, "imported": title, "replayed": True}
         if self._strict and equal is None and self._former:
             numbers["drift"] = find_drift(run.log, self._former)
         display.close(shown.log, record, numbers, badge=title)
@@ -130,11 +131,11 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
     1); `recorded` and `fresh` are the beginnings of the two events as JSON, "" where one ended.
     """
     record = next((r for r in records if r.get("id") == log.run), records[0])
-    pairs = zip_longest(events_of(record), log)
-    seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
+    pairs = enumerate(zip_longest(events_of(record), log), 1)
+    seq, (recorded, fresh) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
     texts = {
         name: encode_event(event).decode()[:LONGEST] if event else ""
-        for name, event in (("recorded", before), ("fresh", now))
+        for name, event in (("recorded", recorded), ("fresh", fresh))
     }
     return {"name": "the source", "seq": seq, **texts}
 
