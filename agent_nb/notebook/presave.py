@@ -46,15 +46,12 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     The live views of runs that go on stay, and their static form says so. Return whether the
     notebook held records or views of this package.
     """
-    if (
-        not isinstance(model, dict)
-        or model.get("type") != "notebook"
-        or not isinstance(model.get("content"), dict)
-    ):
+    nb = model.get("content") if isinstance(model, dict) else None
+    if not isinstance(nb, dict) or model.get("type") != "notebook":
         return False
-    removed = NotebookRuns(model["content"]).remove_widgets(goes_on)
-    updated = update_forms(model["content"])
-    return NotebookRuns(model["content"]).lift(on_disk(manager, path)) or removed + updated > 0
+    removed = NotebookRuns(nb).remove_widgets(goes_on)
+    updated = update_forms(nb)
+    return NotebookRuns(nb).lift(on_disk(manager, path)) or removed + updated > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:

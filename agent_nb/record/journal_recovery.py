@@ -58,13 +58,10 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
         `where`: the folder of the journals (None: the user's). Unreadable files and runs without an
         event are left out.
         """
-        skip = set(known)
-        listed = [f for f in map(RecoverableRun.summarize, Journal.files(where)) if f is not None]
-        return sorted(
-            (f for f in listed if f.header.run not in skip),
-            key=lambda f: f.header.started,
-            reverse=True,
-        )
+        ids = set(known)
+        summaries = map(RecoverableRun.summarize, Journal.files(where))
+        listed = [run for run in summaries if run is not None and run.header.run not in ids]
+        return sorted(listed, key=lambda run: run.header.started, reverse=True)
 
     @staticmethod
     def summarize(path: Path) -> RecoverableRun | None:
@@ -141,8 +138,8 @@ def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
 
     `start`: the time of the run's first event, from which the first gap of `chunks` counts.
     """
-    # chunks are (characters, milliseconds since the piece before)
-    first, pairs, latest = pieces[0], [], round(start * 1000)
+    first, latest = pieces[0], round(start * 1000)  # milliseconds
+    pairs: list[tuple[int, int]] = []  # characters, and milliseconds since the piece before
     for piece in pieces:
         now = round(piece.ts * 1000)
         pairs.append((len(piece.text), max(now - latest, 0)))

@@ -91,14 +91,10 @@ def build_metadata(
     for cell, listed in sorted(runs.items()):
         bare[cell] = []
         for record in listed:
-            bare_record, own_payloads = Payloads.detach(record)
+            bare_record, own = Payloads.detach(record)
             bare[cell].append(bare_record)
             # a damaged payload must not replace a sound one under the same key
-            payloads |= {
-                k: v
-                for k, v in own_payloads.items()
-                if k not in payloads or own_payloads.is_sound(k)
-            }
+            payloads |= {k: v for k, v in own.items() if k not in payloads or own.is_sound(k)}
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {
         "payloads": dict(sorted(payloads.items())),

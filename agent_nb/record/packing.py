@@ -37,9 +37,8 @@ DEEPEST = 200  # levels of nested values that are packed
 MOST_UNPACKED = 1 << 28  # bytes of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
-PLAIN_TYPES = frozenset(
-    {bool, int, float, type(None)}
-)  # types of packed values that are unpacked as is
+# types of packed values that are unpacked as is
+PLAIN_TYPES = frozenset({bool, int, float, type(None)})
 # the only key of an object that stands for another value
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere

@@ -51,10 +51,9 @@ class Signer(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def __str__(self) -> str:
-        parts = [self.name, fingerprint_key(self.key) if self.key else "–"]
-        if self.problem:
-            parts.append(f"does not count: {self.problem}")
-        return "  ".join(parts)
+        key = fingerprint_key(self.key) if self.key else "–"
+        problem = f"  does not count: {self.problem}" if self.problem else ""
+        return f"{self.name}  {key}{problem}"
 
     @classmethod
     def load_all(cls, named: str = "") -> list[Signer]:

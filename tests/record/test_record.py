@@ -19,7 +19,7 @@ from agent_nb import events as e
 from agent_nb.events.completion import complete_log
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.files.verdicts import find_secrets
+from agent_nb.notebook.files.verdicts import list_leaks
 from agent_nb.record.fingerprint import Digests
 from agent_nb.record.match import Match
 from agent_nb.record.notebook_file import NotebookRuns
@@ -273,8 +273,7 @@ def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
 
 def test_secrets_are_looked_for_beside_half_a_character():
     record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
-    found = find_secrets(record, lambda text: ["a word"] * ("hunter2" in text))
-    assert found == ["event 1 (user): a word"]
+    assert list_leaks(record, {"a word": "hunter2"}) == ["a secret in event 1 (user): a word"]
 
 
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):
@@ -286,10 +285,8 @@ def test_check_says_when_a_payload_is_missing_or_changed(new_log):
 
 
 def test_secrets_are_found_by_place_and_not_repeated(log):
-    found = find_secrets(
-        run_record(log), lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
-    )
-    assert found == ["event 2 (user): OPENAI_API_KEY"]
+    leaks = list_leaks(run_record(log), {"OPENAI_API_KEY": "What is the sum"})
+    assert leaks == ["a secret in event 2 (user): OPENAI_API_KEY"]
 
 
 def test_the_schema_file_is_what_its_script_writes(tmp_path):

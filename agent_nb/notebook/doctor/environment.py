@@ -154,9 +154,8 @@ def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
 def _find_interpreter(spec: Mapping[str, Any]) -> str:
     """Return the Python of a kernelspec: a bare name such as `python` means the running one."""
     first, (major, minor) = str(spec["argv"][0]), sys.version_info[:2]
-    return (
-        sys.executable if first in ("python", f"python{major}", f"python{major}.{minor}") else first
-    )
+    bare_names = ("python", f"python{major}", f"python{major}.{minor}")
+    return sys.executable if first in bare_names else first
 
 
 def _probe(python: str) -> KernelPython:

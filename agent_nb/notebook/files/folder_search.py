@@ -89,15 +89,7 @@ def _read_content(path: Path, stamp: Stamp) -> Content:
         code = (c for c in list_cells(notebook) if c.get("cell_type") == "code")
         texts = frozenset(source_hash(source_of(c)) for c in code)
         return Content(stamp, texts, path.name.endswith(COPY_SUFFIX) or _is_copy(notebook))
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-    ):
+    except Exception:  # a file of that name may hold anything
         return Content(stamp)
 
 

@@ -79,9 +79,9 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
 def _run_lines(record: Record) -> Iterator[str]:
     """Yield the comparable parts of a run as lines."""
     yield f"--- run, {record.get('status', '?')}"
-    for item in list_comparable_parts(_order_by_call(events_of(record))):
-        yield f"{item.head}:"
-        yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in item.body.splitlines())
+    for part in list_comparable_parts(_order_by_call(events_of(record))):
+        yield f"{part.head}:"
+        yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in part.body.splitlines())
 
 
 def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:

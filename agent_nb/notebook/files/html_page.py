@@ -122,9 +122,8 @@ def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Nod
         else:
             left_out += 1
     if left_out:
-        nodes.append(
-            Row((T(f"{count_noun(left_out, 'more output')} in the notebook", tone="muted"),))
-        )
+        remark = f"{count_noun(left_out, 'more output')} in the notebook"
+        nodes.append(Row((T(remark, tone="muted"),)))
     if not nodes:
         return None, room
     return Page(

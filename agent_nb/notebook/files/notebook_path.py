@@ -85,9 +85,8 @@ def _list_servers() -> list[dict[str, Any]]:
     for file in sorted(Path(jupyter_runtime_dir()).glob("jpserver-*.json")):
         with suppress(OSError, ValueError):
             server = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(server, dict) and str(server.get("url", "")).startswith(
-                ("http://", "https://")
-            ):
+            url = str(server.get("url", "")) if isinstance(server, dict) else ""
+            if url.startswith(("http://", "https://")):
                 servers.append(server)
     return servers
 

@@ -100,11 +100,9 @@ class _Start(NamedTuple):
     execution: str = ""
 
     def is_after(self, lost: RecoverableRun) -> bool:
-        """Return whether the run began after a lost one and outside the lost one's execution.
-
-        Why the second: the model calls of one execution do not supersede each other.
-        """
+        """Return whether the run began after a lost one, and outside the lost one's execution."""
         header = lost.header
+        # the model calls of one execution do not supersede each other
         is_same = bool(header.execution) and header.execution == self.execution
         return self.time > header.started and not is_same
 

@@ -6,7 +6,7 @@ did differently.
 Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
   tokens and chunks do not count.
-- Turns are aligned in order; within a turn, items of the same kind and name.
+- Turns are aligned in order; within a turn, parts of the same kind and name.
 - Calls that the rows of a map made are not in the run's own log: they get turn 0 and come after
   the parts of that log. Equal ones are listed once, with their number.
 - Both sides are escaped for a terminal: control characters become visible.
@@ -43,7 +43,7 @@ class Part(msgspec.Struct, frozen=True):
     """One comparable part of a run."""
 
     turn: int  # 0: outside the turns
-    head: str  # a title such as `call NAME`; items with the same head are aligned
+    head: str  # a title such as `call NAME`; parts with the same head are aligned
     body: str  # its content as text
     pictures: tuple[Any, ...] = ()  # its attachments
 
@@ -88,10 +88,10 @@ def compare_runs(
 ) -> Diff:
     """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
     first, second = list_comparable_parts(a), list_comparable_parts(b)
-    turns = sorted({item.turn for item in (*first, *second)})
+    turns = sorted({part.turn for part in (*first, *second)})
     changes: list[Change] = []
     for turn in turns:
-        pair = ([item for item in side if item.turn == turn] for side in (first, second))
+        pair = ([part for part in side if part.turn == turn] for side in (first, second))
         changes += _compare_turn(*pair)
     return Diff(_name_run(a, cells[0]), _name_run(b, cells[1]), changes)
 
@@ -170,7 +170,7 @@ def _describe_end(event: e.End, _: Calls) -> tuple[str, str] | None:
     return None if event.span else ("end", event.status)
 
 
-# by type of event: the function that returns (head, body) of its item, None if it is not compared
+# by type of event: the function that returns (head, body) of its part, None if it is not compared
 _DESCRIBE: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
     e.RunStart: _describe_start,
     e.User: _describe_text,
@@ -186,12 +186,9 @@ _DESCRIBE: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
 
 
 def _compare_turn(first: list[Part], second: list[Part]) -> Iterator[Change]:
-    """Align the items of one turn: first equal ones, then those with the same head."""
+    """Align the parts of one turn: first equal ones, then those with the same head."""
     exact = difflib.SequenceMatcher(
-        None,
-        [_comparison_key(i) for i in first],
-        [_comparison_key(i) for i in second],
-        autojunk=False,
+        None, [_normalize(p) for p in first], [_normalize(p) for p in second], autojunk=False
     )
     for tag, i1, i2, j1, j2 in exact.get_opcodes():
         if tag != "equal":
@@ -202,30 +199,30 @@ def _compare_turn(first: list[Part], second: list[Part]) -> Iterator[Change]:
 
 
 def _compare_pictures(a: Part, b: Part) -> Iterator[Change]:
-    """Compare the pictures of two items with the same text."""
+    """Compare the pictures of two parts with the same text."""
     difference = PictureComparison.of_all(a.pictures, b.pictures).difference
     if difference:
         yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
 def _pair_by_head(first: list[Part], second: list[Part]) -> Iterator[Change]:
-    """Compare items of the same head in order; others were added or removed."""
+    """Compare parts of the same head in order; others were added or removed."""
     heads = difflib.SequenceMatcher(
-        None, [i.head for i in first], [i.head for i in second], autojunk=False
+        None, [p.head for p in first], [p.head for p in second], autojunk=False
     )
     for tag, i1, i2, j1, j2 in heads.get_opcodes():
         if tag == "equal":
             for a, b in zip(first[i1:i2], second[j1:j2], strict=True):
-                if _comparison_key(a) != _comparison_key(b):
+                if _normalize(a) != _normalize(b):
                     yield Change("changed", a.turn, a.head, a.body, b.body)
         else:
             yield from (Change("removed", a.turn, a.head, before=a.body) for a in first[i1:i2])
             yield from (Change("added", b.turn, b.head, after=b.body) for b in second[j1:j2])
 
 
-def _comparison_key(item: Part) -> tuple[str, str]:
-    """Return the key by which items with the same text are equal."""
-    return item.head, normalize_value(item.body)
+def _normalize(part: Part) -> tuple[str, str]:
+    """Return the head and the text of a part in the form in which they are compared."""
+    return part.head, normalize_value(part.body)
 
 
 def _report_lines(changes: Sequence[Change]) -> Iterator[str]:

@@ -68,8 +68,7 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
     """Copy the outputs of the merged notebook into each cell of the three versions."""
     # conversation -> whether theirs was taken for the last cell above in which the sides differ
     theirs_stayed: dict[str, bool] = {}
-    _, our_cells, their_cells = cells
-    for name in our_cells | their_cells:
+    for name in cells[1] | cells[2]:
         base, ours, theirs = (version.get(name) for version in cells)
         our_run, their_run = (_find_newest(side.get(name, ())) for side in runs[1:])
         conversation = str(our_run.get("conversation") or their_run.get("conversation") or "")

@@ -45,7 +45,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
         problems.append(f"{path}: {runs.newer_format_notice}")
     for cell, record in runs.list_all():
         where = f"{path}: cell {cell or '?'}, run {record.get('id', '?')}"
-        faults = [*check_record(record), *_list_leaks(record, secrets)]
+        faults = [*check_record(record), *list_leaks(record, secrets)]
         problems += [f"{where}: {fault}" for fault in faults]
         if signed_by(record, key):
             remarks.append(f"{where}: signed by you")
@@ -59,7 +59,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
 
 
-def _list_leaks(record: Record, secrets: Mapping[str, str]) -> list[str]:
+def list_leaks(record: Record, secrets: Mapping[str, str]) -> list[str]:
     """Return the secrets in the events of a record, as `a secret in event 7 (result): name`."""
     leaks = []
     for event in events_of(record):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -22,7 +23,6 @@ from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import attach, list_servers
-from ..cell.display import Actions
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
@@ -134,38 +134,32 @@ class AttachRun(FollowRun):
     async def _follow_or_replay(self, interrupts: Interrupts) -> list[Run]:
         """Follow the run at the server, or show its record; return the runs."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
-        recorded = find_replayable(self._list_records())
+        records = self._list_records()
+        recorded = find_replayable(records)
+        make_cards = partial(
+            Cards, self.cell, self.options, can_click=self._can_click(), records=records
+        )
         if mode == "replay":
             if recorded is None:
                 raise UsageError(NO_RECORD)
-            return self._replay(recorded)
+            return self._replay(recorded, make_cards)
         attached = attach(self.request.url, self.request.token, show=False)
         driver = Driver(self.session.shell, interrupts)
         actions = source_actions(attached, driver.stop)
-        cards = self._make_cards(actions, lambda: attached.title)
+        cards = make_cards(actions=actions, title=lambda: attached.title)
         attached.each_run(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, AgentError) and not attached.logs:
             if mode == "live" or recorded is None:
                 raise driver.fault
-            return self._replay(recorded)
+            return self._replay(recorded, make_cards)
         detached = print_stop_advice(attached) if attached.detached else ""
         return self._leave(cards, self.options, detached=detached)
 
-    def _replay(self, log: EventLog) -> list[Run]:
+    def _replay(self, log: EventLog, make_cards: Callable[..., Cards]) -> list[Run]:
         """Show the recorded run instead of the server's."""
-        cards = self._make_cards({}, lambda: "attached, from the record")
+        cards = make_cards(actions={}, title=lambda: "attached, from the record")
         return self._leave(cards, self.options, played=log)
-
-    def _make_cards(self, actions: Actions, title: Callable[[], str]) -> Cards:
-        return Cards(
-            self.cell,
-            self.options,
-            actions=actions,
-            can_click=self._can_click(),
-            title=title,
-            records=self._list_records(),
-        )
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:
@@ -176,8 +170,7 @@ async def follow_run(session: Session, arguments: list[str]) -> Run | None:
     """
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
-        return await AttachRun(
-            session, cell, parse_arguments(arguments, session.shell.user_ns)
-        ).follow()
+        request = parse_arguments(arguments, session.shell.user_ns)
+        return await AttachRun(session, cell, request).follow()
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None

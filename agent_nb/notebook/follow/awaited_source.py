@@ -73,11 +73,10 @@ class AwaitedSource(CellScreen):
         super().__init__(shell)
         self._shell, self._count = shell, shell.execution_count
         magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
-        cells, library = (
-            (magics.session.cells, magics.session.library)
-            if magics is not None
-            else (Cells(), Library(shell.user_ns))
-        )
+        if magics is not None:
+            cells, library = magics.session.cells, magics.session.library
+        else:
+            cells, library = Cells(), Library(shell.user_ns)
         # the name of the source stands for the cell's text, by which records are found
         cell = cells.current(shell, "", followed.name)
         self._followed = followed

@@ -101,10 +101,8 @@ class Cards:
             )
             self._leave(run, display)
             runs.append(run)
-        if self._not_shown:
-            omitted = (
-                "1 more run is" if self._not_shown == 1 else f"{self._not_shown} more runs are"
-            )
+        if count := self._not_shown:
+            omitted = "1 more run is" if count == 1 else f"{count} more runs are"
             print_warning(f"{omitted} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
