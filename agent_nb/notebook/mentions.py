@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-MOST = 50  # mentions of a prompt
+MOST_MENTIONS = 50  # of a prompt
 CELL = "cell:"
 _AT = re.compile(r"(?<![^\s(])@")  # an `@` that may begin a name
 _CELL = re.compile(rf"{CELL}(\d{{1,9}})\b")
@@ -48,7 +48,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def find_written(prompt: str) -> list[Written]:
-    """Return the `@name`s of a prompt in order, at most `MOST`."""
+    """Return the `@name`s of a prompt in order, at most `MOST_MENTIONS`."""
     starts = [at.start() for at in _AT.finditer(prompt)]
     if not starts:
         return []
@@ -59,7 +59,7 @@ def find_written(prompt: str) -> list[Written]:
             continue
         if (written := _read_name(prompt, start)) is not None:
             mentions.append(written)
-        if len(mentions) == MOST:
+        if len(mentions) == MOST_MENTIONS:
             break
     return mentions
 

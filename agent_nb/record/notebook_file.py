@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..wire import as_dict, as_list
@@ -164,13 +165,11 @@ class NotebookRuns:
         used = UsedCalls.merge(
             UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
         )
-        used_ids = used.list_ids()
-        runs = remove_forgotten(
-            _merge_runs(on_disk, loaded, unmerged, in_outputs(nb_with_ids), used_ids=used_ids),
-            forgotten,
-        )
-        runs = _merge_runs(runs, find_copied_runs(nb_with_ids, runs), used_ids=used_ids)
-        runs = _merge_runs(runs, inherit_runs(cells, runs), used_ids=used_ids)
+        merge = partial(_merge_runs, used_ids=used.list_ids())
+        runs = merge(on_disk, loaded, unmerged, in_outputs(nb_with_ids))
+        runs = remove_forgotten(runs, forgotten)
+        runs = merge(runs, find_copied_runs(nb_with_ids, runs))
+        runs = merge(runs, inherit_runs(cells, runs))
         runs = _remove_leaving(runs, find_leaving_runs(cells, runs))
         gone = _count_missing_saves(runs, present, current, previous)
         # without the runs of a cell that this save is the second to miss
@@ -310,12 +309,15 @@ def _list_unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
 
 def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
     """Return `runs` without those that cells give up; runs that a cell only followed stay."""
-
-    def stays(cell: str, run: Record) -> bool:
-        followed = run.get("conversation") == Provenance.NO_CONVERSATION
-        return followed or run["id"] not in leaving.get(cell, ())
-
-    return {cell: [r for r in listed if stays(cell, r)] for cell, listed in runs.items()}
+    remaining = dict(runs)
+    for cell in leaving.keys() & runs.keys():
+        remaining[cell] = [
+            run
+            for run in runs[cell]
+            if run["id"] not in leaving[cell]
+            or run.get("conversation") == Provenance.NO_CONVERSATION
+        ]
+    return remaining
 
 
 def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any) -> dict[str, int]:
@@ -323,11 +325,14 @@ def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any
 
     Only saves over an existing file count. `mine`, `previous`: our metadata in memory, on disk.
     """
-    before = previous if isinstance(previous, dict) else as_dict(mine)
-    counts = as_dict(before.get("gone"))
-    step = 1 if isinstance(previous, dict) else 0
-    saves = {cell: counts.get(cell, 0) for cell in runs if cell not in present}
-    return {cell: (n if isinstance(n, int) else 0) + step for cell, n in saves.items() if step or n}
+    is_over_file = isinstance(previous, dict)
+    counts = as_dict(as_dict(previous if is_over_file else mine).get("gone"))
+    saves: dict[str, int] = {}
+    for cell in runs:
+        if cell not in present:
+            count = counts.get(cell)
+            saves[cell] = (count if isinstance(count, int) else 0) + int(is_over_file)
+    return {cell: count for cell, count in saves.items() if count}
 
 
 def _remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) -> bool:

@@ -92,13 +92,14 @@ def find_copied_runs(nb: Notebook, runs: Runs) -> Runs:
     copied: Runs = {}
     present = {cell_id(c): c for c in list_cells(nb)}
     for cell, output in all_outputs(nb):
-        own, ref = cell_id(cell), as_dict(as_dict(output.get("data")).get(RECORD_MIME)).get("ref")
+        name, published = cell_id(cell), as_dict(output.get("data")).get(RECORD_MIME)
+        ref = as_dict(published).get("ref")
         run = known.get(ref) if isinstance(ref, str) else None
         # an output of a run that another cell began refers to a run that stays with that cell
-        if not own or run is None or _find_maker(cell, run, present):
+        if not name or run is None or _find_maker(cell, run, present):
             continue
-        if all(r["id"] != run["id"] for r in runs.get(own, ())):
-            copied.setdefault(own, []).append(run)
+        if all(r["id"] != run["id"] for r in runs.get(name, ())):
+            copied.setdefault(name, []).append(run)
     return copied
 
 

@@ -322,9 +322,9 @@ class Unpacker:
         if len(value) == 1 and next(iter(value)) in _UNPACK:
             mark, content = next(iter(value.items()))
             return _UNPACK[mark](self, content, depth - 1)
-        return self.literal(value, depth)
+        return self.read_object(value, depth)
 
-    def literal(self, value: Any, depth: int) -> Any:
+    def read_object(self, value: Any, depth: int) -> Any:
         """Unpack an object whose own key is not a mark; its values may contain marks."""
         if not isinstance(value, dict):
             return value
@@ -334,7 +334,7 @@ class Unpacker:
             for k, v in value.items()
         }
 
-    def payload(self, key: Any, depth: int) -> Any:
+    def read_payload(self, key: Any, depth: int) -> Any:
         """Return the payload of `key`, or a text that says why it cannot be used."""
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
@@ -346,22 +346,22 @@ class Unpacker:
             return f"[a payload of this record is left out, they are too large together: {key}]"
         return self._unpack(packed, depth)
 
-    def integer(self, value: Any, _: int) -> Any:
+    def read_integer(self, value: Any, _: int) -> Any:
         """Return a large integer from its decimal or hexadecimal digits."""
         try:
             return int(value, 0)
         except (TypeError, ValueError):
             return str(value)
 
-    def special(self, value: Any, _: int) -> Any:
+    def read_float(self, value: Any, _: int) -> Any:
         """Return nan, inf or -inf."""
         return float(value) if value in ("nan", "inf", "-inf") else str(value)
 
 
 # mark -> the method that unpacks the value below it; `packed_events` handles "$raw"
 _UNPACK = {
-    "$int": Unpacker.integer,
-    "$float": Unpacker.special,
-    "$payload": Unpacker.payload,
-    "$literal": Unpacker.literal,
+    "$int": Unpacker.read_integer,
+    "$float": Unpacker.read_float,
+    "$payload": Unpacker.read_payload,
+    "$literal": Unpacker.read_object,
 }

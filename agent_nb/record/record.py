@@ -34,7 +34,6 @@ RECORD_MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"  # the prefix of every content hash
 
-
 # A record as JSON. It may come from a stranger: no field is sure to exist or to have its type.
 Record = Mapping[str, Any]
 

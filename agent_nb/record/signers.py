@@ -62,8 +62,8 @@ class Signer(msgspec.Struct, frozen=True):
         Raises UsageError.
         """
         return [
-            *read_signers(signers_file(), must=False),
-            *(read_signers(Path(named).expanduser(), must=True) if named else []),
+            *read_signers(signers_file(), required=False),
+            *(read_signers(Path(named).expanduser(), required=True) if named else []),
         ]
 
     @classmethod
@@ -84,7 +84,9 @@ class Signer(msgspec.Struct, frozen=True):
         (signer,) = _parse_line(f"{name} {line}" if _KIND.match(line) else line, "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
-        known = [s for s in read_signers(signers_file(), must=False) if name in s.name.split(",")]
+        known = [
+            s for s in read_signers(signers_file(), required=False) if name in s.name.split(",")
+        ]
         if any(known_signer.key != signer.key for known_signer in known):
             raise UsageError(
                 f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
@@ -107,7 +109,9 @@ class Signer(msgspec.Struct, frozen=True):
             removed += signers
             remaining += [] if signers else [line]
         if not removed:
-            names = ", ".join(signer.name for signer in read_signers(signers_file(), must=False))
+            names = ", ".join(
+                signer.name for signer in read_signers(signers_file(), required=False)
+            )
             raise UsageError(
                 f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
             )
@@ -130,16 +134,16 @@ def signers_file() -> Path:
     return file
 
 
-def read_signers(file: Path, *, must: bool) -> list[Signer]:
+def read_signers(file: Path, *, required: bool) -> list[Signer]:
     """Return the signers of a file.
 
-    `must`: the file must exist and contain a signer who counts; else a missing file is an empty
+    `required`: the file must exist and contain a signer who counts; else a missing file is an empty
     list. Raises UsageError, also if the file cannot be read or parsed.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        if must:
+        if required:
             raise UsageError(f"File not found: {file}. It should list signers.") from None
         return []
     except (OSError, UnicodeDecodeError) as fault:
@@ -149,7 +153,7 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
         for number, line in enumerate(text.splitlines(), 1)
         for signer in _parse_line(line, f"{shorten_path(file)}, line {number}")
     ]
-    if must and all(signer.problem for signer in signers):
+    if required and all(signer.problem for signer in signers):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
     return signers

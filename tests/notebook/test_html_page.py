@@ -155,7 +155,7 @@ def test_lines_of_text_are_not_repeated(notebook):
 
 
 def test_output_too_large_for_the_page_is_counted(notebook, monkeypatch):
-    monkeypatch.setattr(pages, "LARGEST", len(PNG) + 10)
+    monkeypatch.setattr(pages, "MOST_CHARACTERS", len(PNG) + 10)
     html = made(
         notebook(
             card("r1"),

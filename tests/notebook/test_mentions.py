@@ -188,7 +188,7 @@ def test_files_outside_or_with_secrets_are_never_read(agent, tmp_path, monkeypat
 def test_no_name_is_read_beyond_the_most_mentions(monkeypatch):
     read = []
     monkeypatch.setattr(mentions_of, "_read_name", lambda *at: read.append(at) or read_name(*at))
-    assert len(find_written("@a `x` " * 500)) == len(read) == mentions_of.MOST
+    assert len(find_written("@a `x` " * 500)) == len(read) == mentions_of.MOST_MENTIONS
 
 
 def test_a_cell_is_sent_with_its_result_and_kept_by_its_id(notebook):

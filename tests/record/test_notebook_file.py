@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -796,6 +797,16 @@ def test_runs_that_a_cell_only_followed_do_not_become_another_cells():
 def test_records_that_do_not_say_their_text_stay_where_they_are():
     assert ids(saved(*numbered(NEW, A), over=over({"0": [run("r1")], "1": [run("r2")]}))) == {
         "0": ["r1"],
+        "1": ["r2"],
+    }
+
+
+def test_a_start_in_the_future_gives_no_record_to_another_cell():
+    future = made("r3", B, time.time() + 1e6)
+    listed = {"x": [future, made("r1", A)], "y": [made("r2", B)]}
+    moved = reassign_runs(numbered(A, B), listed)
+    assert {cell: [r["id"] for r in of] for cell, of in moved.items()} == {
+        "0": ["r3", "r1"],
         "1": ["r2"],
     }
 

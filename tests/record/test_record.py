@@ -272,8 +272,10 @@ def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
 
 
 def test_secrets_are_looked_for_beside_half_a_character():
-    record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
-    assert list_leaks(record, {"a word": "hunter2"}) == ["a secret in event 1 (user): a word"]
+    record = {"events": [{"type": "user", "content": "\ud800 hunter2-hunter2"}]}
+    assert list_leaks(record, {"a word": "hunter2-hunter2"}) == [
+        "a secret in event 1 (user): a word"
+    ]
 
 
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):

@@ -20,8 +20,6 @@ CELL = "%%agent"
 LITERAL = ("--map", "--from")  # options with which `@name` means nothing
 # a line of `%agent`, also one that assigns its value (`x = %agent …`)
 _LINE_MAGIC = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
-
-
 #: What is typed: the first line of a cell, a line of `%agent`, or an `@name` in a prompt.
 Magic = Literal["cell", "line", "mention"]
 

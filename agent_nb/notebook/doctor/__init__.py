@@ -36,7 +36,6 @@ MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info":
 # kind of plug-in -> the function that tries a plug-in, where loading it is not enough
 USES = {"tools": Toolset.of_plugin}
 
-
 State = Literal["ok", "broken", "missing", "info"]
 
 

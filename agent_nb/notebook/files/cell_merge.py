@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...record import METADATA_KEY, Cell, metadata_of, source_of, with_ids
-from ...record import list_cells as all_cells
+from ...record import METADATA_KEY, Cell, list_cells, metadata_of, source_of, with_ids
 from ...wire import as_dict
 
 # takes the texts base, ours and theirs; returns the merged text, and whether there was no conflict
@@ -39,7 +38,7 @@ def add_ids(versions: Versions) -> None:
     for nb in versions:
         ids_by_text |= {text: cell["id"] for text, cell in _key_by_text(nb) if _has_id(cell)}
     for nb in versions:
-        used_ids = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
+        used_ids = {cell["id"] for cell in list_cells(nb) if _has_id(cell)}
         for text, cell in _key_by_text(nb):
             if not _has_id(cell):
                 name = ids_by_text.get(text, "")
@@ -53,11 +52,11 @@ def remove_ids(nb: Mapping[str, Any]) -> None:
 
     The metadata names a cell without an id by its place in the notebook (`with_ids`).
     """
-    with_made_ids = [str(cell["id"]) for cell in all_cells(nb)]
-    for cell in all_cells(nb):
+    with_made_ids = [str(cell["id"]) for cell in list_cells(nb)]
+    for cell in list_cells(nb):
         if cell["id"].startswith(TEXT_ID):
             del cell["id"]
-    by_place = [str(cell["id"]) for cell in all_cells(with_ids(nb))]
+    by_place = [str(cell["id"]) for cell in list_cells(with_ids(nb))]
     new_ids = dict(zip(with_made_ids, by_place, strict=True))
     metadata = as_dict(metadata_of(nb).get(METADATA_KEY))
     if runs := as_dict(metadata.get("runs")):
@@ -71,7 +70,7 @@ def _has_id(cell: Cell) -> bool:
 def _key_by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
     """Yield each cell after its key: type, source, and number among the cells with the same two."""
     seen: Counter[tuple[str, str]] = Counter()
-    for cell in all_cells(nb):
+    for cell in list_cells(nb):
         text = (str(cell.get("cell_type")), source_of(cell))
         seen[text] += 1
         yield (*text, seen[text]), cell
@@ -159,7 +158,7 @@ class _Merge:
 def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[Key, Cell]]:
     """Yield each cell after its key."""
     seen: Counter[str] = Counter()
-    for cell in all_cells(nb):
+    for cell in list_cells(nb):
         name = str(cell.get("id", ""))
         seen[name] += 1
         yield (name, seen[name]), cell

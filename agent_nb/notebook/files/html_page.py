@@ -126,6 +126,5 @@ def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Nod
         nodes.append(Row((T(remark, tone="muted"),)))
     if not nodes:
         return None, room
-    return Page(
-        DISPLAYED, (Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes))),)
-    ), room
+    section = Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes)))
+    return Page(DISPLAYED, (section,)), room

@@ -48,10 +48,9 @@ def _read_file_runs(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    for cell, items in groupby(
-        NotebookRuns(load_notebook(path)).list_all(), key=lambda item: item.cell
-    ):
-        records = [item.record for item in items]
+    entries = NotebookRuns(load_notebook(path)).list_all()
+    for cell, cell_entries in groupby(entries, key=lambda entry: entry.cell):
+        records = [entry.record for entry in cell_entries]
         for record in records if every else CellRecords(records).rank(user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 

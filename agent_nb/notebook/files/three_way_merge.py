@@ -32,10 +32,10 @@ from ...record import (
     Runs,
     UsedCalls,
     cell_id,
+    list_cells,
     read_start_time,
     source_of,
 )
-from ...record import list_cells as all_cells
 
 TIMES = "execution"  # in the metadata of a cell: when it ran
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook: what execution writes there
@@ -105,7 +105,7 @@ def _merge_runs(base: Runs, ours: Runs, theirs: Runs, *, used_ids: Collection[st
 
 
 def _key_by_id(nb: dict[str, Any]) -> dict[str, Cell]:
-    cells = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
+    cells = [c for c in list_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
     count = Counter(map(cell_id, cells))
     return {cell_id(c): c for c in cells if count[cell_id(c)] == 1}
 

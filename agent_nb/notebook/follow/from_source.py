@@ -78,9 +78,8 @@ class ForeignRun(FollowRun):
         except AgentError as fault:
             ending = self._make_ending()
             message = ending.show_refused(fault)
-            raise AgentCellError(
-                message, ending.short_error_line("the run could not be shown")
-            ) from None
+            line = ending.short_error_line("the run could not be shown")
+            raise AgentCellError(message, line) from None
         return self._show_end()
 
     def _make_ending(self) -> Ending:
