@@ -46,65 +46,77 @@ from .terminal import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from msgspec.structs import replace
+    from ..runner import EarlyKernels
 
-    from ..runner import EarlyKernels, ExecutionOptions
-    from .parameters import inject_parameters, parse_parameters
+    execution = _Execution(arguments)
+    targets = _choose_targets(arguments)
+    execute = execution.execute if len(targets) == 1 else execution.try_execute
+    paths = (path for path, _ in targets)
+    with EarlyKernels.of_options(paths, execution.options) as early_kernels:
+        named = [(path.name, (path, target, early_kernels)) for path, target in targets]
+        reports = in_parallel(lambda item, on_cell: execute(*item, on_cell), named, arguments.jobs)
+    if arguments.json:
+        show_json(reports)
+    return OK if all(r["ok"] for r in reports) else FAILED
 
-    values, streaming = parse_parameters(arguments.parameter), _make_relay_factory(arguments)
-    options = ExecutionOptions(
-        model=arguments.model,
-        rerun="live" if arguments.live else arguments.rerun,
-        trust=arguments.trust_record,
-        trust_folder=arguments.trust_folder,
-        trust_mcp=arguments.trust_mcp,
-        timeout=arguments.timeout,
-        kernel=arguments.kernel,
-        tape=arguments.tape,
-    )
 
-    def run_reported(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
-        """Run a notebook. If there are several, return an error as a failed result."""
-        path, target = pair
+class _Execution:
+    """Executes notebooks with the options of one command."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        """Read the options of `run`. Raises UsageError for faulty ones."""
+        from ..runner import ExecutionOptions
+        from .parameters import parse_parameters
+
+        self._arguments = arguments
+        self._values = parse_parameters(arguments.parameter)
+        self._make_relay = _make_relay_factory(arguments)
+        self.options = ExecutionOptions(
+            model=arguments.model,
+            rerun="live" if arguments.live else arguments.rerun,
+            trust=arguments.trust_record,
+            trust_folder=arguments.trust_folder,
+            trust_mcp=arguments.trust_mcp,
+            timeout=arguments.timeout,
+            kernel=arguments.kernel,
+            tape=arguments.tape,
+        )
+
+    def try_execute(
+        self, path: Path, target: Path, early_kernels: Any, on_cell: Any
+    ) -> dict[str, Any]:
+        """Execute a notebook as `execute` does; an error becomes a failed result."""
         try:
-            return run_notebook(path, target, on_cell)
+            return self.execute(path, target, early_kernels, on_cell)
         except AgentError as fault:
-            if len(targets) == 1:
-                raise
             print_complaint(f"{path}: {fault}")
             failure = {"ok": False, "failure": str(fault)}
             return {"notebook": str(path), "output": "", **failure, "runs": []}
 
-    def run_notebook(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
+    def execute(self, path: Path, target: Path, early_kernels: Any, on_cell: Any) -> dict[str, Any]:
+        """Execute a notebook, write it to `target`, and print and return the result."""
+        from msgspec.structs import replace
+
         # slow to import; meanwhile the kernel starts
         from ..runner import execute_notebook
+        from .parameters import inject_parameters
 
-        with streaming() as relay:
+        with self._make_relay() as relay:
             outcome = execute_notebook(
                 path,
-                replace(options, stream=relay.path if relay else ""),
+                replace(self.options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
-                prepare=lambda nb: inject_parameters(nb, values),
+                prepare=lambda nb: inject_parameters(nb, self._values),
                 early_kernels=early_kernels,
             )
-        write_checked(
-            lambda: outcome.write(target, over=path.resolve() == target.resolve()), target
-        )
-        report = _report(path, target, outcome)
+        is_same = path.resolve() == target.resolve()
+        write_checked(lambda: outcome.write(target, over=is_same), target)
+        report = _make_report(path, target, outcome)
         if relay and relay.losses:
-            print_complaint(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
-        if not arguments.json:
+            print_complaint(f"{path}: not written as {self._arguments.stream}:\n{relay.losses}")
+        if not self._arguments.json:
             _print_report(report, aside=bool(relay))
         return report
-
-    targets = _choose_targets(arguments)
-    paths = (path for path, _ in targets)
-    with EarlyKernels.of_options(paths, options) as early_kernels:
-        named = [(path.name, (path, target)) for path, target in targets]
-        reports = in_parallel(run_reported, named, arguments.jobs)
-    if arguments.json:
-        show_json(reports)
-    return OK if all(r["ok"] for r in reports) else FAILED
 
 
 def run_options(sub: argparse.ArgumentParser) -> None:
@@ -213,10 +225,8 @@ def is_in_part(path: Path, part: tuple[int, int]) -> bool:
     number, parts = part
     name = Path(os.path.relpath(path)).as_posix()
     # a digest, because `hash` of a text differs from process to process
-    return (
-        int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()[:8]) % parts
-        == number - 1
-    )
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8]) % parts == number - 1
 
 
 def _parse_shard(text: str) -> tuple[int, int]:
@@ -263,7 +273,7 @@ def _make_relay_factory(arguments: Arguments) -> Callable[[], AbstractContextMan
     return lambda: Relay(arguments.stream, stream_json, lock)
 
 
-def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
+def _make_report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
     """Return the result of an executed notebook, as `--json` prints it."""
     runs = [
         {"cell": number, **{k: v for k, v in numbers.items() if k != "version"}}

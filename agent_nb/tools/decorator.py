@@ -185,7 +185,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
 
 def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
     """Return a callable that takes every argument by keyword: `function` itself if possible."""
-    if arguments.plain:
+    if arguments.has_keywords_only:
         return function
 
     @functools.wraps(function)

@@ -32,7 +32,7 @@ MAPS = ("properties", "$defs", "patternProperties")
 LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
 _POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-_SHOWN = 80  # characters of a wrong value that an error message repeats
+_LONGEST_VALUE = 80  # characters of a wrong value that an error message repeats
 
 
 class Arguments:
@@ -51,24 +51,25 @@ class Arguments:
         bound = signature.find_bound_names(function)
         unseen = {self.context_parameter, *bound}
         self._parameters = [p for p in self._signature if p.name not in unseen]
-        plain = describe_plain(self._parameters, self._hints, self._describe)
-        if plain is None:
+        schema = describe_plain(self._parameters, self._hints, self._describe)
+        if schema is None:  # for pydantic; dropped parameters must not reach its model
             self._drop_inexpressible()
-        named, shown = ({p.name for p in ps} for ps in (self._signature, self._parameters))
-        self._hidden = (named | bound) - shown
-        self.schema = plain or remove_titles(self._model.model_json_schema())
+            schema = remove_titles(self._model.model_json_schema())
+        self.schema = schema
         self.schema.setdefault("properties", {})
+        names = {p.name for p in self._signature} | bound
+        self._hidden = names - {p.name for p in self._parameters}
 
     @cached_property
     def _model(self) -> Any:
         """The pydantic model of the parameters, made when it is needed."""
-        return self._build(self._parameters)
+        return self._build_model(self._parameters)
 
     @property
-    def plain(self) -> bool:
-        """True if every value may be passed by keyword."""
-        odd = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
-        return not any(p.kind in odd for p in self._signature)
+    def has_keywords_only(self) -> bool:
+        """Whether every value may be passed by keyword."""
+        others = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        return not any(p.kind in others for p in self._signature)
 
     def validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return `arguments` checked and converted to the annotated types.
@@ -83,22 +84,23 @@ class Arguments:
             {"type": "extra_forbidden", "loc": (name,)} for name in arguments if name not in sent
         ]
         try:
-            values = self._values(sent)
+            values = self._validate_values(sent)
         except ValidationError as error:
             wrong = error.errors(include_url=False)
             # repaired only now: a text that is valid as it is must not be read as JSON
+            repaired = self._repair(sent, {f["loc"][0] for f in wrong if f["loc"]})
             try:
-                values = self._values(self._mend(sent, {f["loc"][0] for f in wrong if f["loc"]}))
+                values = self._validate_values(repaired)
             except ValidationError:
                 faults += wrong  # of the arguments as the model wrote them, not as repaired
         if faults:
-            raise ToolError(self._message(arguments, faults))
+            raise ToolError(self._explain_faults(arguments, faults))
         return values
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Split validated arguments and the ToolContext into positional and keyword arguments."""
         keywords = dict(values)
-        if self.plain:
+        if self.has_keywords_only:
             return [], keywords
         args: list[Any] = []
         # over the whole signature: a parameter that is not in the schema has a position too
@@ -116,10 +118,10 @@ class Arguments:
 
         Raises UsageError for one without a default.
         """
-        if _expressible(lambda: self._build(self._parameters)):
+        if self._is_expressible(self._parameters):
             return
         for p in list(self._parameters):
-            if not _expressible(lambda p=p: self._build([p])):  # type: ignore[misc]
+            if not self._is_expressible([p]):
                 if p.default is p.empty:
                     kind = inspect.formatannotation(self._hints.get(p.name, Any))
                     raise UsageError(
@@ -128,7 +130,15 @@ class Arguments:
                     )
                 self._parameters.remove(p)
 
-    def _build(self, parameters: Sequence[inspect.Parameter]) -> Any:
+    def _is_expressible(self, parameters: Sequence[inspect.Parameter]) -> bool:
+        """Return whether the model of these parameters has a JSON schema."""
+        try:
+            self._build_model(parameters).model_json_schema()
+        except Exception:  # pydantic raises many kinds, and annotations raise their own
+            return False
+        return True
+
+    def _build_model(self, parameters: Sequence[inspect.Parameter]) -> Any:
         """Return a pydantic model with fields `p0`, `p1` …, whose aliases are the real names."""
         from pydantic import BaseModel, ConfigDict, create_model
 
@@ -152,11 +162,11 @@ class Arguments:
         # made by pydantic's metaclass brings it
         metaclass: Any = type(BaseModel)
         fields: dict[str, Any] = {
-            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not kwargs
+            f"p{i}": self._make_field(p) for i, p in enumerate(parameters) if p is not kwargs
         }
         return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
 
-    def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
+    def _make_field(self, p: inspect.Parameter) -> tuple[Any, Any]:
         """Return type and pydantic field of a parameter."""
         from pydantic import Field
 
@@ -182,7 +192,7 @@ class Arguments:
         )
         return None if own else self.doc.parameters.get(p.name)
 
-    def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _validate_values(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the validated arguments by name. Raises pydantic's ValidationError."""
         model = self._model.model_validate(arguments)
         fields = type(model).model_fields.items()
@@ -190,7 +200,7 @@ class Arguments:
         values = {i.alias: getattr(model, field) for field, i in fields if i.alias in arguments}
         return {**values, **(model.model_extra or {})}
 
-    def _mend(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
+    def _repair(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
         """Return `arguments` with the `wrong` ones repaired.
 
         JSON texts are parsed, and nulls for parameters with a default are dropped.
@@ -202,15 +212,15 @@ class Arguments:
         }
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
-    def _message(self, arguments: dict[str, Any], faults: Sequence[Any]) -> str:
+    def _explain_faults(self, arguments: dict[str, Any], faults: Sequence[Any]) -> str:
         lines = dict.fromkeys(f"- {explain_fault(arguments, fault)}" for fault in faults)
         return (
             f"The arguments of {self.name!r} are not valid:\n"
             + "\n".join(lines)
-            + f"\nParameters: {self._listing()}."
+            + f"\nParameters: {self._list_parameters()}."
         )
 
-    def _listing(self) -> str:
+    def _list_parameters(self) -> str:
         """Return the parameters with their types, for an error message."""
         required = set(self.schema.get("required", ()))
         shown = [
@@ -230,15 +240,6 @@ def load_plugins() -> None:
 
     with without_project():
         create_model("First", field=(int, ...))
-
-
-def _expressible(build: Callable[[], Any]) -> bool:
-    """Return whether the model that `build` makes has a JSON schema."""
-    try:
-        build().model_json_schema()
-    except Exception:  # pydantic raises many kinds, and annotations raise their own
-        return False
-    return True
 
 
 def _is_json(value: Any) -> bool:
@@ -275,11 +276,11 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
     """Return one line about a fault that pydantic found: the argument, what it expects and got."""
     path, value = _reach(arguments, fault["loc"])
     if fault["type"] == "missing":
-        return f"{_path(fault['loc'])}: is missing"
+        return f"{_write_path(fault['loc'])}: is missing"
     if fault["type"] == "extra_forbidden":
         return f"{path}: is not a parameter"
     expected = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{path}: expected {expected}; got {_brief(value)}"
+    return f"{path}: expected {expected}; got {_write_value(value)}"
 
 
 def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
@@ -294,20 +295,20 @@ def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
         except (KeyError, IndexError, TypeError):
             continue
         reached.append(step)
-    return _path(reached), value
+    return _write_path(reached), value
 
 
-def _path(steps: Iterable[Any]) -> str:
+def _write_path(steps: Iterable[Any]) -> str:
     """Return a path such as `points[0].x`."""
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).removeprefix(".")
 
 
-def _brief(value: Any) -> str:
-    text = cut_end(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)
-    return f"{text} ({_json_type(value)})"
+def _write_value(value: Any) -> str:
+    text = cut_end(json.dumps(value, ensure_ascii=False, default=repr), _LONGEST_VALUE)
+    return f"{text} ({_name_json_type(value)})"
 
 
-def _json_type(value: Any) -> str:
+def _name_json_type(value: Any) -> str:
     names = {
         bool: "boolean",
         int: "integer",

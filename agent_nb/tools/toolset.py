@@ -60,7 +60,8 @@ class Toolset:
         self.late = tuple({reference.key: reference for reference in late}.values())
         self._tools: dict[str, Tool] = {}
         for tool in tools:
-            if not _same(self._tools.setdefault(tool.name, tool), tool):
+            earlier = self._tools.setdefault(tool.name, tool)
+            if not _is_same(earlier, tool):
                 raise UsageError(
                     f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename."
                 )
@@ -83,17 +84,18 @@ class Toolset:
         items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else list(wanted)
         tools: list[Tool] = []
         late: list[Reference] = []
-        for item in _split(items):
+        for item in _split_names(items):
             target: Any = (namespace or {}).get(item) if isinstance(item, str) else item
             if is_a(target, Server):
                 late.append(Reference(target.name, defined=target))
             elif isinstance(item, str) and is_reference(item):
                 late.append(parse(item))
             elif isinstance(item, str):
-                tools.extend(_by_name(item, namespace or {}))
+                tools.extend(_find_tools(item, namespace or {}))
             else:
-                late.extend(item.late if isinstance(item, Toolset) else ())
-                tools.extend(_tools(item))
+                if isinstance(item, Toolset):
+                    late.extend(item.late)
+                tools.extend(_make_tools(item))
         return cls(tools, late, by_prompt=by_prompt)
 
     @classmethod
@@ -116,14 +118,14 @@ class Toolset:
         with blame_plugin(_ROOM, name):
             plugin = load_plugin(_ROOM, name)
             try:
-                return list(_tools(plugin))
+                return list(_make_tools(plugin))
             except UsageError as error:
                 raise TypeError(str(error)) from None
 
     @staticmethod
     def installed() -> dict[str, Tool]:
         """Return the built-in and installed tools by name."""
-        return {tool.name: tool for plugin in list_plugins(_ROOM) for tool in _plugin(plugin)}
+        return {tool.name: tool for plugin in list_plugins(_ROOM) for tool in _load_tools(plugin)}
 
     async def with_servers(
         self, folder: str, status: Callable[[str], object]
@@ -197,7 +199,7 @@ class Toolset:
 
     def prefix(self, text: str) -> Toolset:
         """Return the tools with `text` before each name, and the references as they are."""
-        return Toolset((_named(tool, text + tool.name) for tool in self), self.late)
+        return Toolset((_rename(tool, text + tool.name) for tool in self), self.late)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Return the tools renamed (old: new). Raises UsageError for an unknown old name."""
@@ -206,10 +208,10 @@ class Toolset:
                 raise UsageError(
                     f"There is no tool {name!r} to rename. Tools: {', '.join(self.names) or 'none'}."
                 )
-        return Toolset((_named(tool, names.get(tool.name, tool.name)) for tool in self), self.late)
+        return Toolset((_rename(tool, names.get(tool.name, tool.name)) for tool in self), self.late)
 
 
-def _split(items: Iterable[Any]) -> Iterator[Any]:
+def _split_names(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items, with a text of several names split at its commas."""
     for item in items:
         if isinstance(item, str):
@@ -220,19 +222,21 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
 
 def available() -> dict[str, tuple[str, ...]]:
     """Return plug-in -> the names of its tools, () if it cannot be used here."""
-    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in list_plugins(_ROOM)}
+    return {
+        plugin: tuple(tool.name for tool in _load_tools(plugin)) for plugin in list_plugins(_ROOM)
+    }
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a namespace that can be tools, by the name of the tool."""
     return {
-        _name(name, value): value
+        _name_tool(name, value): value
         for name, value in list(namespace.items())
-        if not name.startswith("_") and _usable(value)
+        if not name.startswith("_") and _is_usable(value)
     }
 
 
-def _name(name: str, value: Any) -> str:
+def _name_tool(name: str, value: Any) -> str:
     """Return the name of the tool that a variable would be."""
     try:
         if is_tool(value) or defines_name(value, "as_tool"):
@@ -242,10 +246,10 @@ def _name(name: str, value: Any) -> str:
         return clean_name(name)
 
 
-def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
+def _find_tools(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     """Return the tools that a name means. Raises UsageError."""
     value = namespace.get(name)
-    if _usable(value):
+    if _is_usable(value):
         return [as_tool(value, name)]
     tools = (v for v in namespace.values() if is_tool(v) and not inspect.ismethod(v))
     declared = next((tool for tool in tools if as_tool(tool).name == name), None)
@@ -256,13 +260,13 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
         loaded = Toolset.of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
     for plugin in list_plugins(_ROOM):
-        for tool in _plugin(plugin):
+        for tool in _load_tools(plugin):
             if tool.name == name:
                 return [tool]
-    raise UsageError(_unknown(name, value, namespace))
+    raise UsageError(_explain_unknown(name, value, namespace))
 
 
-def _usable(value: Any) -> bool:
+def _is_usable(value: Any) -> bool:
     """Return whether a value can be made a tool; reads no attribute of an object."""
     return (
         is_tool(value)
@@ -271,7 +275,7 @@ def _usable(value: Any) -> bool:
     )
 
 
-def _tools(item: Any) -> Iterable[Tool]:
+def _make_tools(item: Any) -> Iterable[Tool]:
     """Return the tools made of a value, or of each item of a collection. Raises UsageError."""
     items = item if isinstance(item, Toolset | tuple | list) else [item]
     tools = [as_tool(each) for each in items]
@@ -281,7 +285,7 @@ def _tools(item: Any) -> Iterable[Tool]:
     return tools
 
 
-def _plugin(name: str) -> Iterable[Tool]:
+def _load_tools(name: str) -> Iterable[Tool]:
     """Return the tools of a plug-in, none if it cannot be used: the others must still be found."""
     try:
         return Toolset.of_plugin(name)
@@ -289,19 +293,19 @@ def _plugin(name: str) -> Iterable[Tool]:
         return ()
 
 
-def _same(tool: Tool, other: Tool) -> bool:
+def _is_same(tool: Tool, other: Tool) -> bool:
     """Return whether two tools are made of the same function in the same way."""
     return tool.spec == other.spec and inspect.unwrap(tool.invoke) == inspect.unwrap(other.invoke)
 
 
-def _named(tool: Tool, name: str) -> Tool:
+def _rename(tool: Tool, name: str) -> Tool:
     """Return the tool under another name."""
     return msgspec.structs.replace(
         tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name))
     )
 
 
-def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
+def _explain_unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
     if own is not None:
         return f"{name!r} is a {type(own).__name__}, not a function; it cannot be a tool."
     known = {tool for tools in available().values() for tool in tools}
