@@ -53,15 +53,18 @@ def run(arguments: Arguments) -> int:
     execute = execution.execute if len(targets) == 1 else execution.try_execute
     paths = (path for path, _ in targets)
     with EarlyKernels.of_options(paths, execution.options) as early_kernels:
-        named = [(path.name, (path, target, early_kernels)) for path, target in targets]
-        reports = in_parallel(lambda item, on_cell: execute(*item, on_cell), named, arguments.jobs)
+        execution.early_kernels = early_kernels
+        named = [(path.name, (path, target)) for path, target in targets]
+        reports = in_parallel(execute, named, arguments.jobs)
     if arguments.json:
         show_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
 
 
 class _Execution:
-    """Executes notebooks with the options of one command."""
+    """Executes notebooks with the options of one command; `paths`: of a notebook and its output."""
+
+    early_kernels: Any = None  # the kernels that have started already
 
     def __init__(self, arguments: Arguments) -> None:
         """Read the options of `run`. Raises UsageError for faulty ones."""
@@ -82,32 +85,31 @@ class _Execution:
             tape=arguments.tape,
         )
 
-    def try_execute(
-        self, path: Path, target: Path, early_kernels: Any, on_cell: Any
-    ) -> dict[str, Any]:
+    def try_execute(self, paths: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         """Execute a notebook as `execute` does; an error becomes a failed result."""
         try:
-            return self.execute(path, target, early_kernels, on_cell)
+            return self.execute(paths, on_cell)
         except AgentError as fault:
-            print_complaint(f"{path}: {fault}")
+            print_complaint(f"{paths[0]}: {fault}")
             failure = {"ok": False, "failure": str(fault)}
-            return {"notebook": str(path), "output": "", **failure, "runs": []}
+            return {"notebook": str(paths[0]), "output": "", **failure, "runs": []}
 
-    def execute(self, path: Path, target: Path, early_kernels: Any, on_cell: Any) -> dict[str, Any]:
-        """Execute a notebook, write it to `target`, and print and return the result."""
+    def execute(self, paths: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+        """Execute a notebook, write the output, and print and return the result."""
         from msgspec.structs import replace
 
         # slow to import; meanwhile the kernel starts
         from ..runner import execute_notebook
         from .parameters import inject_parameters
 
+        path, target = paths
         with self._make_relay() as relay:
             outcome = execute_notebook(
                 path,
                 replace(self.options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
                 prepare=lambda nb: inject_parameters(nb, self._values),
-                early_kernels=early_kernels,
+                early_kernels=self.early_kernels,
             )
         is_same = path.resolve() == target.resolve()
         write_checked(lambda: outcome.write(target, over=is_same), target)

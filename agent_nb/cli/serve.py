@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..host import shorten_path
-from .shared import OK, Arguments, add_text, add_texts, folder_option, list_notebooks
+from .shared import OK, Arguments, add_number, add_text, add_texts, folder_option, list_notebooks
 from .terminal import print_complaint, print_lines
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
@@ -101,23 +101,11 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
     store_help = "the Redis that kernels share their runs through (redis://…); with a password better AGENT_NB_HUB"
     add_text(sub, "--store", "URL", store_help, None)
     add_texts(sub, "--cors", "ORIGIN", "a page of this origin may use the server")
-    sub.add_argument(
-        "--keep-alive",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="seconds between comments on quiet streams (0: none)",
-    )
-    sub.add_argument(
-        "--max-runs", type=int, default=16, metavar="N", help="how many runs may go on at once"
-    )
-    sub.add_argument(
-        "--buffer",
-        type=int,
-        default=20_000,
-        metavar="N",
-        help="how many events of a run are kept for those who come back",
-    )
+    alive_help = "seconds between comments on quiet streams (0: none)"
+    add_number(sub, "--keep-alive", "S", alive_help, 30.0)
+    add_number(sub, "--max-runs", "N", "how many runs may go on at once", 16)
+    buffer_help = "how many events of a run are kept for those who come back"
+    add_number(sub, "--buffer", "N", buffer_help, 20_000)
 
 
 def _find_token(arguments: Arguments) -> tuple[str | None, str]:

@@ -115,6 +115,13 @@ def add_texts(options: Any, names: str, metavar: str, text: str) -> None:
     options.add_argument(*names.split(), action="append", default=[], metavar=metavar, help=text)
 
 
+def add_number(options: Any, names: str, metavar: str, text: str, default: float) -> None:
+    """Add an option with a number of the type of `default` as its value."""
+    options.add_argument(
+        *names.split(), type=type(default), default=default, metavar=metavar, help=text
+    )
+
+
 def output_option(sub: argparse.ArgumentParser) -> None:
     """Add the option -o of commands that write a result (`output_path`)."""
     add_text(sub, "-o --output", "FILE", "where to write (-: stdout, the default)", None)

@@ -48,16 +48,14 @@ class Diverted:
     def read(self, name: str) -> str:
         """Return a variable as our own code sees it, "" if it is not set."""
         value = os.environ.get(name, "")
-        # a value that other code has set since `divert` is returned as it is
-        return (self._before[name] or "") if value and value == self._values.get(name) else value
+        if value and value == self._values.get(name):
+            return self._before[name] or ""
+        return value  # not diverted, or set by other code since
 
     def environment(self) -> dict[str, str]:
         """Return the environment as our own code sees it."""
-        return {
-            name: value
-            for name in os.environ
-            if (value := self.read(name)) or name not in self._values
-        }
+        values = {name: self.read(name) for name in os.environ}
+        return {name: text for name, text in values.items() if text or name not in self._values}
 
 
 DIVERTED = Diverted()

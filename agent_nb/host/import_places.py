@@ -30,27 +30,23 @@ class Places:
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
         self._folders = set(folders)
-        self._projects = {_project(folder) for folder in folders} - {
-            _home(),
-            os.path.abspath(os.sep),
-        }
+        no_projects = {_find_home(), os.path.abspath(os.sep)}
+        self._projects = set(map(_find_project, folders)) - no_projects
         self._sites = _list_sites()
         absolute = [e for e in entries if os.path.isabs(e)]
+        self._trees: set[str] = set()
         # reading .pth files takes time: needed only if an entry is outside the sites
-        self._trees = (
-            set(_read_pth_entries(self._sites))
-            if any(not _within(e, self._sites) for e in absolute)
-            else set()
-        )
+        if not all(_is_within(e, self._sites) for e in absolute):
+            self._trees = set(_read_pth_entries(self._sites))
         self._known: dict[tuple[str, str], bool] = {}  # earlier answers of `strange`
         above = {  # the folders above a project, unless they are installed
             e
             for e in absolute
-            if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
-            and not self._installed(e)
+            if any(_is_within(folder, [os.path.realpath(e)]) for folder in folders)
+            and not self._is_installed(e)
         }
-        allowed = [e for e in absolute if e not in above and not self._strange(e)]
-        self.path = sorted(allowed, key=lambda e: not self._installed(e))
+        allowed = [e for e in absolute if e not in above and not self._is_strange(e)]
+        self.path = sorted(allowed, key=lambda e: not self._is_installed(e))
         self.rest = [e for e in entries if e not in self.path]
 
     def strange(self, name: str, path: str) -> bool:
@@ -60,20 +56,20 @@ class Places:
         """
         key = (name, path)
         if key not in self._known:
-            self._known[key] = self._strange(_entry(name, os.path.abspath(path)))
+            self._known[key] = self._is_strange(_find_entry(name, os.path.abspath(path)))
         return self._known[key]
 
-    def _installed(self, entry: str) -> bool:
-        return entry in self._trees or _within(entry, self._sites)
+    def _is_installed(self, entry: str) -> bool:
+        return entry in self._trees or _is_within(entry, self._sites)
 
-    def _strange(self, entry: str) -> bool:
-        places = (entry, os.path.realpath(entry))
-        return not self._installed(entry) and any(
-            place in self._folders or _within(place, self._projects) for place in places
-        )
+    def _is_strange(self, entry: str) -> bool:
+        if self._is_installed(entry):
+            return False
+        paths = (entry, os.path.realpath(entry))
+        return any(path in self._folders or _is_within(path, self._projects) for path in paths)
 
 
-def _entry(name: str, path: str) -> str:
+def _find_entry(name: str, path: str) -> str:
     """Return the entry of `sys.path` by which the module `name` at `path` is found."""
     package = os.path.basename(path).startswith("__init__.")
     # one folder up for each dot of the name, for the file, and for an `__init__`
@@ -82,22 +78,22 @@ def _entry(name: str, path: str) -> str:
     return path
 
 
-def _project(folder: str) -> str:
+def _find_project(folder: str) -> str:
     """Return the top folder of the project around `folder`, else the folder itself."""
     top = folder
-    while top not in (_home(), os.path.dirname(top)):
+    while top not in (_find_home(), os.path.dirname(top)):
         if any(os.path.exists(os.path.join(top, mark)) for mark in MARKS):
             return top
         top = os.path.dirname(top)
     return folder
 
 
-def _home() -> str:
+def _find_home() -> str:
     """Return the user's home, links resolved: never a project, whatever it holds."""
     return os.path.realpath(os.path.expanduser("~"))
 
 
-def _within(path: str, folders: Iterable[str]) -> bool:
+def _is_within(path: str, folders: Iterable[str]) -> bool:
     """Return whether a path is one of the folders or lies in one."""
     path = os.path.join(os.path.normcase(path), "")
     return any(path.startswith(os.path.join(os.path.normcase(folder), "")) for folder in folders)
@@ -105,13 +101,10 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 
 def _list_sites() -> list[str]:
     """Return the folders of installed packages."""
-    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    sites = [
-        os.path.dirname(os.__file__),
-        os.path.join(sys.base_exec_prefix, "DLLs"),
-        *site.getsitepackages(),
-        *own,
-    ]
+    library = os.path.dirname(os.__file__)
+    sites = [library, os.path.join(sys.base_exec_prefix, "DLLs"), *site.getsitepackages()]
+    if site.ENABLE_USER_SITE:
+        sites.append(site.getusersitepackages())
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     is_target = any(
         name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")

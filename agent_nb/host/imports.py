@@ -56,13 +56,13 @@ class Guard:
     """The finder for our imports; it remembers the working folder in which it was created."""
 
     def __init__(self) -> None:
-        self._start = _folder()
+        self._start = _read_folder()
         self._state: tuple[Sequence[str], str] = ((), "")
         self._places = Places((), ())
 
     def places(self) -> Places:
         """Return the places for the current `sys.path` and working folder."""
-        state = ([entry for entry in sys.path if isinstance(entry, str)], _folder())
+        state = ([entry for entry in sys.path if isinstance(entry, str)], _read_folder())
         if state != self._state:
             self._places = Places(state[0], [f for f in {self._start, state[1]} if f])
             self._state = state
@@ -259,15 +259,13 @@ def _is_part(name: str) -> bool:
 
 def _locate(spec: ModuleSpec) -> str:
     """Return the file of a module, or the folder of a namespace package."""
-    path = (
-        spec.origin
-        if spec.has_location
-        else next(iter(spec.submodule_search_locations or ()), None)
-    )
+    path = spec.origin
+    if not spec.has_location:
+        path = next(iter(spec.submodule_search_locations or ()), None)
     return path or os.__file__  # built in or frozen
 
 
-def _folder() -> str:
+def _read_folder() -> str:
     """Return the working folder ("": it was deleted)."""
     try:
         return os.getcwd()

@@ -26,9 +26,7 @@ class Inherited(Generic[T]):
 
     def __init__(self, name: str) -> None:
         self._variable: ContextVar[T | None] = ContextVar(name, default=None)
-        self._of_threads: weakref.WeakKeyDictionary[threading.Thread, T] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._of_threads = weakref.WeakKeyDictionary[threading.Thread, T]()
 
     def get(self) -> T | None:
         """Return the value of the running code."""

@@ -34,20 +34,11 @@ ATTRIBUTE = {  # room -> the attribute by which a file offers its plug-in
     "view.cards": "card",
 }
 _FUNCTIONS = ("models", "view.cards")  # rooms whose plug-ins are functions
-_MEMBERS = {  # room -> the members that its plug-in objects must have
-    "dialects": (
-        "name",
-        "native",
-        "instructions",
-        "shots",
-        "grammar",
-        "parser",
-        "assistant",
-        "results",
-    ),
-    "codecs": ("name", "forms", "sniff", "decoder", "encoder"),
+_MEMBERS = {  # room -> the members that its plug-in objects must have, with spaces between
+    "dialects": "name native instructions shots grammar parser assistant results",
+    "codecs": "name forms sniff decoder encoder",
 }
-_WORDS = 300  # characters that a PluginError quotes of a plug-in's error
+_LONGEST_REASON = 300  # characters that a PluginError quotes of a plug-in's error
 
 
 @cache
@@ -81,7 +72,7 @@ def load_plugin(room: str, name: str) -> Any:
         if entry.name == name:
             with blame_plugin(room, name):
                 return _check_plugin(room, entry.load())
-    raise UsageError(unknown_name(f"{_kind(room)} named", name, list_plugins(room)))
+    raise UsageError(unknown_name(f"{_name_kind(room)} named", name, list_plugins(room)))
 
 
 @contextmanager
@@ -97,16 +88,14 @@ def blame_plugin(room: str, name: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if name.replace("_", "-") in list_builtin(room):
             raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
         package = _find_package(room, name)
-        whose = f" of the package {package}" if package else ""
-        todo = (
-            f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}"
-            if package
-            else ""
-        )
+        whose = advice = ""
+        if package:
+            whose = f" of the package {package}"
+            advice = f" Update it with: pip install --upgrade {package}, or remove it with: pip uninstall {package}"
         raise PluginError(
-            f"The {_kind(room)} {name!r}{whose} cannot be used: {reason}.{todo}"
+            f"The {_name_kind(room)} {name!r}{whose} cannot be used: {reason}.{advice}"
         ) from error
 
 
@@ -117,7 +106,10 @@ def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[
     """
     for entry in _list_entries(room):
         try:
-            use(entry.name) if use is not None else load_plugin(room, entry.name)
+            if use is not None:
+                use(entry.name)
+            else:
+                load_plugin(room, entry.name)
         except AgentError as fault:
             yield str(fault)
 
@@ -134,12 +126,12 @@ def _check_plugin(room: str, plugin: Any) -> Any:
     """
     if room in _FUNCTIONS and not callable(plugin):
         raise TypeError(f"it is a {type(plugin).__name__}, not a function")
-    for member in _MEMBERS.get(room, ()):
+    for member in _MEMBERS.get(room, "").split():
         getattr(plugin, member)
     return plugin
 
 
-def _kind(room: str) -> str:
+def _name_kind(room: str) -> str:
     """Return the word for one plug-in of a room: `model`, `card`."""
     return room.rsplit(".", 1)[-1].removesuffix("s")
 

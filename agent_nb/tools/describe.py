@@ -24,9 +24,9 @@ import msgspec
 from .decorator import is_tool
 from .frames import Table, read_table
 from .plain_values import (
-    KINDS,
-    NAMES,
-    WIDTH,
+    KIND_WORDS,
+    LONGEST_TEXT,
+    MOST_PARTS,
     Clean,
     class_name,
     clean_text,
@@ -39,7 +39,7 @@ from .plain_values import (
 )
 from .safe_types import (
     ABSENT,
-    NAME,
+    LONGEST_NAME,
     find_by_type,
     is_a,
     is_exactly,
@@ -52,13 +52,13 @@ from .safe_types import (
 )
 from .variable_facts import VariableFacts, count_tokens
 
-VARIABLES = 60  # most variables in a list
-TOKENS = 2_000  # about the most tokens of a list with the rows below it, or of a preview
-ROWS = 3  # first rows of a table below a list
-_FRAMES = ("pandas.DataFrame", "polars.DataFrame")
-_DOTS = "…"  # stands for a cell that is not a plain value
+MOST_VARIABLES = 60  # in a list
+MOST_TOKENS = 2_000  # of a list with the rows below it, or of a preview; about
+FIRST_ROWS = 3  # first rows of a table below a list
+_FRAME_TYPES = ("pandas.DataFrame", "polars.DataFrame")
+_UNREADABLE_CELL = "…"  # stands for a cell that is not a plain value
 _MOST_ROWS = 20  # of a preview
-_TEXT = 400  # most characters in the preview of a text
+_LONGEST_PREVIEW = 400  # characters in the preview of a text
 _PACKAGE = __name__.partition(".")[0]
 # names that IPython sets in every namespace
 _SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
@@ -74,9 +74,11 @@ def describe_variable(name: str, value: Any, clean: Clean = str) -> VariableFact
     )
     return VariableFacts(
         name=name,
-        kind=public_name(value) or find_by_type(NAMES, value) or class_name(type(value), clean),
+        kind=public_name(value)
+        or find_by_type(KIND_WORDS, value)
+        or class_name(type(value), clean),
         shape=table.shape,
-        dtype=clean_text(table.dtype, clean, NAME),
+        dtype=clean_text(table.dtype, clean, LONGEST_NAME),
         columns=columns,
         columns_left_out=table.width - len(columns),
         note=describe_builtin(value, clean) or _describe_figure(value),
@@ -95,7 +97,7 @@ def preview_value(
     table = read_table(value)
 
     def shown(cell: Any) -> str:
-        return write_unquoted(round_float(cell) if brief else cell, clean) or _DOTS
+        return write_unquoted(round_float(cell) if brief else cell, clean) or _UNREADABLE_CELL
 
     if table is not None:
         lines = [" | ".join(map(shown, row)) for row in table.read_rows(count)]
@@ -109,7 +111,7 @@ def preview_value(
     elif is_exactly(value, (set, frozenset)):
         lines = [_write_item(item, clean) for item in _sort_set(value)[:count]]
     else:
-        lines = [write_unquoted(value, clean, _TEXT)]
+        lines = [write_unquoted(value, clean, _LONGEST_PREVIEW)]
     return _fit_tokens(lines)
 
 
@@ -127,9 +129,10 @@ def user_variables(
     classes imported from modules. Of this package only functions with `@tool` count.
     """
     pairs = dict(text_entries(namespace))
-    hidden_values = (
-        dict(text_entries(hidden)) if type(hidden) is dict else {n: pairs.get(n) for n in hidden}
-    )
+    if type(hidden) is dict:
+        hidden_values = dict(text_entries(hidden))
+    else:
+        hidden_values = {name: pairs.get(name) for name in hidden}
     return {
         name: value
         for name, value in pairs.items()
@@ -138,12 +141,15 @@ def user_variables(
         and name.isidentifier()
         and hidden_values.get(name, ABSENT) is not value
         and (modules or not is_a(value, types.ModuleType))
-        and (
-            module_name(value).partition(".")[0] != _PACKAGE
-            or (type(value) is types.FunctionType and is_tool(value))
-        )
+        and not _is_ours(value)
         and (imports or not is_imported(name, value))
     }
+
+
+def _is_ours(value: Any) -> bool:
+    """Return whether a value belongs to this package and is no function with `@tool`."""
+    is_own_tool = type(value) is types.FunctionType and is_tool(value)
+    return module_name(value).partition(".")[0] == _PACKAGE and not is_own_tool
 
 
 def list_variables(
@@ -156,15 +162,15 @@ def list_variables(
 ) -> str:
     """Return a line for each variable: those of `first`, then the others by name.
 
-    The list has at most `VARIABLES` variables and about `TOKENS` tokens; a last line counts the
-    others. `known`: descriptions made before, by name. `rows`: below the list, add the first rows
-    of as many DataFrames as fit.
+    The list has at most `MOST_VARIABLES` variables and about `MOST_TOKENS` tokens; a last line
+    counts the others. `known`: descriptions made before, by name. `rows`: below the list, add the
+    first rows of as many DataFrames as fit.
     """
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
     order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
     lines: list[str] = []
-    tokens_left = TOKENS - count_tokens(_left_out_line(len(order)))
-    for name in order[:VARIABLES]:
+    tokens_left = MOST_TOKENS - count_tokens(_left_out_line(len(order)))
+    for name in order[:MOST_VARIABLES]:
         full = known.get(name) or describe_variable(name, variables[name], clean)
         # a table whose columns do not fit is listed without them
         short = msgspec.structs.replace(full, columns=(), columns_left_out=0)
@@ -175,11 +181,11 @@ def list_variables(
         tokens_left -= count_tokens(text)
     if missing := len(order) - len(lines):
         lines.append(_left_out_line(missing))
-    tokens_left = TOKENS - sum(map(count_tokens, lines))
+    tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
     frames: list[str] = []
     for name in dict.fromkeys((*first, *sorted(variables))) if rows else ():
-        if public_name(variables[name]) in _FRAMES:
-            preview = preview_value(name, variables[name], ROWS, clean, brief=True)
+        if public_name(variables[name]) in _FRAME_TYPES:
+            preview = preview_value(name, variables[name], FIRST_ROWS, clean, brief=True)
             shown = f"First rows of {name}:\n{preview}"
             # 1: the empty line between frames. Where one does not fit, a smaller one still may
             cost = sum(map(count_tokens, shown.splitlines())) + 1
@@ -195,8 +201,8 @@ def _left_out_line(count: int) -> str:
 
 
 def _fit_tokens(lines: Iterable[str]) -> str:
-    """Return as many of the lines as `TOKENS` allow, with `…` below if not all."""
-    tokens_left = TOKENS
+    """Return as many of the lines as `MOST_TOKENS` allow, with `…` below if not all."""
+    tokens_left = MOST_TOKENS
     shown: list[str] = []
     for text in lines:
         tokens_left -= count_tokens(text)
@@ -208,15 +214,16 @@ def _fit_tokens(lines: Iterable[str]) -> str:
 
 def _write_label(label: Any, clean: Clean) -> str:
     """Return a column's label on one line; the parts of a tuple (several levels) with `/`."""
-    labels = label[:KINDS] if type(label) is tuple else (label,)
-    return one_line("/".join(write_unquoted(each, clean) or _DOTS for each in labels), WIDTH)
+    labels = label[:MOST_PARTS] if type(label) is tuple else (label,)
+    return one_line(
+        "/".join(write_unquoted(each, clean) or _UNREADABLE_CELL for each in labels), LONGEST_TEXT
+    )
 
 
 def _write_item(value: Any, clean: Clean) -> str:
     """Return an item of a container: a plain value as a literal, any other object described."""
-    return write_literal(value, clean) or describe_variable(
-        "", value, clean
-    ).as_text().removeprefix(": ")
+    text = write_literal(value, clean)
+    return text or describe_variable("", value, clean).as_text().removeprefix(": ")
 
 
 def _sort_set(items: Iterable[Any]) -> list[Any]:

@@ -46,28 +46,27 @@ def parse_docstring(text: str | None) -> Doc:
     lines = inspect.cleandoc(text or "").splitlines()
     parameters: dict[str, str] = {}
     start = next(
-        (i for i in range(len(lines)) if _heading(lines, i) or _is_field(lines[i])), len(lines)
+        (i for i in range(len(lines)) if _read_title(lines, i) or _is_field(lines[i])), len(lines)
     )
     description = "\n".join(lines[:start]).strip()
-    for title, numpy, body in _sections(lines[start:]):
+    for title, numpy, body in _split_sections(lines[start:]):
         if title in _PARAMETERS:
-            parameters.update(_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
-    parameters.update(_fields(lines[start:]))
+            parameters.update(_read_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
+    parameters.update(_read_fields(lines[start:]))
     return Doc(description, parameters)
 
 
-def _heading(lines: list[str], index: int) -> str:
+def _read_title(lines: list[str], index: int) -> str:
     """Return the title of the section that begins at line `index`, in lower case; "" if none does.
 
     A title has a line of dashes below it (NumPy), or is one of `_SECTIONS` with a colon (Google).
     """
     line = lines[index].strip()
-    if _UNDERLINE.match(lines[index + 1]) if index + 1 < len(lines) else False:
+    if index + 1 < len(lines) and _UNDERLINE.match(lines[index + 1]):
         return line.lower()
     name = line.removesuffix(":").lower()
-    return (
-        name if line.endswith(":") and name in _SECTIONS and not lines[index][:1].isspace() else ""
-    )
+    is_title = line.endswith(":") and name in _SECTIONS and not lines[index][:1].isspace()
+    return name if is_title else ""
 
 
 def _is_field(line: str) -> bool:
@@ -76,18 +75,18 @@ def _is_field(line: str) -> bool:
     return match is not None and match["field"] in _FIELDS
 
 
-def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
+def _split_sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
     """Return for each section its title, whether it is in NumPy's form, and its lines."""
-    starts = [i for i in range(len(lines)) if _heading(lines, i)]
+    starts = [i for i in range(len(lines)) if _read_title(lines, i)]
     sections = []
     for start, end in pairwise([*starts, len(lines)]):
         numpy = not lines[start].strip().endswith(":")
         # a NumPy title has its line of dashes below, which is skipped too
-        sections.append((_heading(lines, start), numpy, lines[start + 1 + numpy : end]))
+        sections.append((_read_title(lines, start), numpy, lines[start + 1 + numpy : end]))
     return sections
 
 
-def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
+def _read_entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     """Return the text of each parameter in the section `body`.
 
     `form` matches the first line of an entry, which has the smallest indent.
@@ -106,7 +105,7 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     return entries
 
 
-def _fields(lines: list[str]) -> dict[str, str]:
+def _read_fields(lines: list[str]) -> dict[str, str]:
     """Return the texts of the parameters in fields of reST (`:param x: …`)."""
     fields: dict[str, str] = {}
     name = ""

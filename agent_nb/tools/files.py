@@ -30,7 +30,7 @@ from .paths import ConfinedPath, check_new, is_private, locate_file, open_existi
 from .text_excerpt import read_excerpt
 from .values import byte_size
 
-_ENTRIES = 200  # of a folder that are listed
+_MOST_ENTRIES = 200  # of a folder that are listed
 _LARGEST_DIFF = 1_000_000  # bytes of a file that is compared
 
 
@@ -46,13 +46,15 @@ def list_(path: str = ".", *, context: ToolContext) -> str:
     try:
         with os.scandir(descriptor if os.scandir in os.supports_fd else target.path) as entries:
             ordered = sorted(entries, key=lambda e: (e.name.casefold(), e.name))
-        lines = [_entry(e, context.folder, path) for e in ordered if not is_private(e.name)]
+        lines = [
+            _describe_entry(e, context.folder, path) for e in ordered if not is_private(e.name)
+        ]
     finally:
         os.close(descriptor)
-    notes = [f"… and {len(lines) - _ENTRIES} more"] if len(lines) > _ENTRIES else []
+    notes = [f"… and {len(lines) - _MOST_ENTRIES} more"] if len(lines) > _MOST_ENTRIES else []
     if hidden := len(ordered) - len(lines):
         notes.append(f"({hidden} hidden)")
-    return "\n".join([*lines[:_ENTRIES], *notes]) or "(empty)"
+    return "\n".join([*lines[:_MOST_ENTRIES], *notes]) or "(empty)"
 
 
 @tool(icon="file")
@@ -80,11 +82,11 @@ def _preview(args: dict[str, Any], context: ToolContext) -> str:
     """Return the diff that a call of `write` would make."""
     target = locate_file(context.folder, args["file"])
     check_new(target)
-    old, name = _old_text(target), args["file"]
+    old, name = _read_old_text(target), args["file"]
     if old is None:
         return f"{name}: replaces a file that is not text or too large to compare"
     new = args["content"].splitlines(keepends=True)
-    return "".join(_diff(old.splitlines(keepends=True), new, name)) or f"{name}: no change"
+    return "".join(_write_diff(old.splitlines(keepends=True), new, name)) or f"{name}: no change"
 
 
 @tool(effect="outside", icon="edit", preview=_preview)
@@ -113,7 +115,7 @@ def _open(target: ConfinedPath, folder: bool = False) -> int:
     try:
         return open_existing(target, folder)
     except FileNotFoundError:
-        raise ToolError(_missing(target)) from None
+        raise ToolError(_explain_missing(target)) from None
     except IsADirectoryError:
         raise ToolError(f"{target.name!r} is a folder. Use list to see what is in it.") from None
     except OSError as error:
@@ -122,7 +124,7 @@ def _open(target: ConfinedPath, folder: bool = False) -> int:
         raise ToolError(f"{target.name!r} cannot be read: {error.strerror}.") from None
 
 
-def _missing(target: ConfinedPath) -> str:
+def _explain_missing(target: ConfinedPath) -> str:
     """Return the message for a missing file, with similar names."""
     folder = os.path.dirname(target.path)
     try:
@@ -131,20 +133,22 @@ def _missing(target: ConfinedPath) -> str:
         return f"There is no {target.name!r}, and no such folder."
     last = target.parts[-1].casefold() if target.parts else ""
     folded = {name.casefold(): name for name in names}
-    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
+    hint = did_you_mean(
+        last, folded, 3, cutoff=0.5, written=lambda name: _escape_name(folded[name])
+    )
     return f"There is no file {target.name!r}.{hint or ' Use list to see what is there.'}"
 
 
-def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
+def _describe_entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
     """Return the line for an entry of a folder."""
     if entry.is_symlink():
-        return f"{_shown(entry.name)}{_link(os.path.join(path, entry.name), folder)}"
+        return f"{_escape_name(entry.name)}{_describe_link(os.path.join(path, entry.name), folder)}"
     if entry.is_dir(follow_symlinks=False):
-        return f"{_shown(entry.name)}/"
-    return f"{_shown(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
+        return f"{_escape_name(entry.name)}/"
+    return f"{_escape_name(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
 
 
-def _link(name: str, folder: str) -> str:
+def _describe_link(name: str, folder: str) -> str:
     """Return what `list` shows after the name of a link: the kind or size of its target."""
     try:
         target = locate_file(folder, name).path
@@ -157,7 +161,7 @@ def _link(name: str, folder: str) -> str:
     )
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a file name with control characters escaped."""
     return replace_surrogates("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
@@ -166,7 +170,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _old_text(target: ConfinedPath) -> str | None:
+def _read_old_text(target: ConfinedPath) -> str | None:
     """Return the current text of a file ("" if missing), None if it cannot be compared."""
     try:
         descriptor = open_existing(target)
@@ -182,7 +186,7 @@ def _old_text(target: ConfinedPath) -> str | None:
         return None
 
 
-def _diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
+def _write_diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
     for line in difflib.unified_diff(old, new, name if old else "(new file)", name):
         yield line if line.endswith("\n") else f"{line}\n"
 
@@ -190,7 +194,7 @@ def _diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
 def _replace(target: ConfinedPath, data: bytes) -> bool:
     """Replace a file by `data` atomically; return whether it existed."""
     with open_parent(target, create=True) as (folder, name):
-        mode = _mode(folder, name, target)
+        mode = _read_mode(folder, name, target)
         temporary = f"{name}.{secrets.token_hex(6)}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
@@ -206,7 +210,7 @@ def _replace(target: ConfinedPath, data: bytes) -> bool:
     return mode is not None
 
 
-def _mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
+def _read_mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
     """Return the permissions of the file to replace, None if it is missing.
 
     Raises ToolError if it is not a regular file.

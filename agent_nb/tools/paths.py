@@ -36,7 +36,7 @@ _RISKY_NAMES = """
     service-account*.json service_account*.json token token.* *.token
 """
 _SECRETS = tuple(_RISKY_NAMES.split())
-NEW = 8  # folders that one write may create
+MOST_NEW = 8  # folders that one write may make
 DEEPEST = 32  # parts of a name
 # flags that open the named file itself: `open` follows no link and waits for no writer of a pipe
 _NO_FOLLOW = (
@@ -84,7 +84,8 @@ def locate_file(folder: str, name: str) -> ConfinedPath:
 def is_private(name: str) -> bool:
     """Return True for names of hidden files or folders, and of files that usually hold secrets."""
     return any(
-        p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS) for p in _forms(name)
+        p.startswith(".") or any(fnmatchcase(p, glob) for glob in _SECRETS)
+        for p in _list_spellings(name)
     )
 
 
@@ -106,19 +107,19 @@ def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[in
     current = os.open(target.root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for folder in target.parts[:-1]:
-            current = _step(current, folder, create)
+            current = _open_below(current, folder, create)
         yield current, target.parts[-1] if target.parts else os.curdir
     finally:
         os.close(current)
 
 
 def check_new(target: ConfinedPath) -> None:
-    """Raise ToolError if a file at `target` needs more than `NEW` new folders."""
+    """Raise ToolError if a file at `target` needs more than `MOST_NEW` new folders."""
     above = (os.path.join(target.root, *target.parts[:n]) for n in range(1, len(target.parts)))
     missing = sum(not os.path.lexists(path) for path in above)
-    if missing > NEW:
+    if missing > MOST_NEW:
         raise ToolError(
-            f"{target.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path."
+            f"{target.name!r} would need {missing} new folders; at most {MOST_NEW} are made at once. Use a shorter path."
         )
 
 
@@ -147,7 +148,7 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
         raise ToolError(f"{name!r} is neither a file nor a folder.")
 
 
-def _step(current: int, name: str, create: bool) -> int:
+def _open_below(current: int, name: str, create: bool) -> int:
     """Open the folder `name` in the open folder `current`; close `current`, return the new one."""
     if create and not os.access(name, os.F_OK, dir_fd=current):
         os.mkdir(name, dir_fd=current)
@@ -166,7 +167,7 @@ def _check_written(name: str) -> None:
         )
     if len(_SEPARATORS.split(name)) > DEEPEST:
         raise ToolError(
-            f"{_short(name)} goes more than {DEEPEST} folders deep. Use a shorter path."
+            f"{_shorten_name(name)} goes more than {DEEPEST} folders deep. Use a shorter path."
         )
     for form in (name, unicodedata.normalize("NFKC", name)):
         if _ABSOLUTE.match(form):
@@ -182,7 +183,7 @@ def _check_written(name: str) -> None:
                 _check_component(component, name)
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return repr(name) if len(name) <= 100 else f"{name[:100]!r}…"
 
 
@@ -191,7 +192,7 @@ def _check_component(component: str, name: str) -> None:
         raise ToolError(f"{name!r} is hidden or may hold secrets, and is not open to tools.")
 
 
-def _forms(name: str) -> set[str]:
+def _list_spellings(name: str) -> set[str]:
     """Return the spellings of a name that file systems may take for the same file."""
     normal = unicodedata.normalize("NFKC", name)
     # zero-width and direction marks

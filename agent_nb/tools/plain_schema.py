@@ -20,8 +20,8 @@ from typing import Any
 
 Schema = dict[str, Any]
 # type -> its name in JSON Schema; bare generic type -> the same with its default arguments
-_NAMES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_BARE: dict[Any, Any] = {list: list[Any], dict: dict[str, Any]}
+PLAIN_NAMES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_BARE_TYPES: dict[Any, Any] = {list: list[Any], dict: dict[str, Any]}
 # exact types of the defaults of plain parameters
 _DEFAULTS = frozenset({str, int, float, bool, type(None)})
 # (type, class of `annotated_types`) -> (keyword of JSON Schema, attribute of the bound)
@@ -72,7 +72,11 @@ def _describe_type(hint: Any) -> Schema | None:
     if hint is Any:
         return {}
     if type(hint) is type:
-        return {"type": _NAMES[hint]} if hint in _NAMES else _describe_generic(_BARE.get(hint))
+        return (
+            {"type": PLAIN_NAMES[hint]}
+            if hint in PLAIN_NAMES
+            else _describe_generic(_BARE_TYPES.get(hint))
+        )
     return _describe_generic(hint)
 
 
@@ -85,9 +89,8 @@ def _describe_generic(hint: Any) -> Schema | None:
         return _describe_literal(args)
     if origin in (typing.Union, types.UnionType):
         variants = [_describe_type(a) for a in args if a is not type(None)]
-        return (
-            {"anyOf": [*variants, {"type": "null"}]} if len(variants) == 1 and variants[0] else None
-        )
+        is_plain = len(variants) == 1 and variants[0]
+        return {"anyOf": [*variants, {"type": "null"}]} if is_plain else None
     value = _describe_type(args[-1]) if args else None
     if value is None or origin not in (list, dict):
         return None
@@ -98,7 +101,7 @@ def _describe_generic(hint: Any) -> Schema | None:
 
 def _describe_bounded(kind: Any, bounds: tuple[Any, ...]) -> Schema | None:
     """Return the schema of a str or int with these bounds; None for other types or bounds."""
-    schema = {"type": _NAMES.get(kind)}
+    schema = {"type": PLAIN_NAMES.get(kind)}
     for bound in bounds:
         named = _BOUNDS.get((kind, type(bound).__name__))
         # compared by name, so that a plain tool does not import `annotated_types`

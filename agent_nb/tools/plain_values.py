@@ -27,7 +27,7 @@ from typing import Any
 
 from ..wire import Redactor
 from .safe_types import (
-    NAME,
+    LONGEST_NAME,
     find_by_type,
     find_entry,
     is_exactly,
@@ -40,10 +40,10 @@ from .safe_types import (
 )
 
 Clean = Callable[[str], str]  # a secret filter; `str` leaves a text as it is
-KINDS = 3  # items of a container whose types are named, and parts of a label that are shown
-SET = 1_000  # items of the largest set that is looked into
-WIDTH = 40  # most characters of a text
-_SIGNATURE = 200  # most characters of a signature
+MOST_PARTS = 3  # items of a container whose types are named; parts of a label that are shown
+_LARGEST_SET = 1_000  # items of the largest set that is looked into
+LONGEST_TEXT = 40  # characters of a text
+_LONGEST_SIGNATURE = 200  # characters of a signature
 # a float from `_SIX_DIGITS` to below `_WHOLE` is rounded to a whole number; Python writes a larger
 # one with an exponent, and six digits of it are kept
 _SIX_DIGITS, _WHOLE = 1e6, 1e16
@@ -53,15 +53,15 @@ _ZERO_FRACTION = re.compile(r"\.0+\Z")  # a fraction of a second that is zero
 _SAFE_ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
 
 
-def clean_text(text: str, clean: Clean, width: int = WIDTH) -> str:
+def clean_text(text: str, clean: Clean, width: int = LONGEST_TEXT) -> str:
     """Return the first `width` characters of a text on one line, without secrets."""
     head = text[: width + Redactor.LONGEST_KEY]
     return one_line(clean(head) + ("…" * (len(head) < len(text))), width)
 
 
 def class_name(kind: type, clean: Clean = str) -> str:
-    """Return the name of a class in at most `NAME` characters, without secrets."""
-    return clean_text(type_name(kind), clean, NAME)
+    """Return the name of a class in at most `LONGEST_NAME` characters, without secrets."""
+    return clean_text(type_name(kind), clean, LONGEST_NAME)
 
 
 def write_literal(value: Any, clean: Clean = str) -> str:
@@ -81,7 +81,7 @@ def write_literal(value: Any, clean: Clean = str) -> str:
         return ""
 
 
-def write_unquoted(value: Any, clean: Clean = str, width: int = WIDTH) -> str:
+def write_unquoted(value: Any, clean: Clean = str, width: int = LONGEST_TEXT) -> str:
     """Return a plain value as text, a string without quotes; "" for anything else."""
     return clean_text(value, clean, width) if type(value) is str else write_literal(value, clean)
 
@@ -147,7 +147,7 @@ def take_items(items: Iterable[Any], count: int) -> list[Any]:
 
 def take_set(items: Any) -> list[Any]:
     """Return all items of a set, [] of a large one: its order differs between processes."""
-    return take_items(items, SET) if len(items) <= SET else []
+    return take_items(items, _LARGEST_SET) if len(items) <= _LARGEST_SET else []
 
 
 def _describe_size(word: str) -> Callable[[Any, Clean], str]:
@@ -159,14 +159,14 @@ def _describe_items(value: Any, clean: Clean) -> str:
     """Return the length of a container and the types of its first items: `2 items (str)`."""
     kinds: Iterable[str]
     if type(value) is dict:
-        pairs = [(type(key), type(item)) for key, item in take_items(dict.items(value), KINDS)]
+        pairs = [(type(key), type(item)) for key, item in take_items(dict.items(value), MOST_PARTS)]
         kinds = (f"{class_name(key, clean)}: {class_name(item, clean)}" for key, item in pairs)
     elif is_exactly(value, (list, tuple)):
-        kinds = (class_name(type(item), clean) for item in take_items(value, KINDS))
+        kinds = (class_name(type(item), clean) for item in take_items(value, MOST_PARTS))
     else:
         # by `id`, since hashing a class may call its metaclass
         distinct = {id(type(item)): type(item) for item in take_set(value)}.values()
-        kinds = sorted({class_name(kind, clean) for kind in distinct})[:KINDS]
+        kinds = sorted({class_name(kind, clean) for kind in distinct})[:MOST_PARTS]
     inside = ", ".join(dict.fromkeys(kinds))
     size = _describe_size("item")(value, clean)
     return f"{size} ({inside})" if inside else size
@@ -180,7 +180,7 @@ def _describe_range(value: range, _: Clean) -> str:
         return "more than 2⁶⁴ items"
 
 
-def _signature(value: types.FunctionType, clean: Clean) -> str:
+def _write_signature(value: types.FunctionType, clean: Clean) -> str:
     """Return name and parameters of a function, such as `f(a, b=…, *, c)`.
 
     `inspect.signature` would run `repr` of the defaults and evaluate annotations.
@@ -200,13 +200,15 @@ def _signature(value: types.FunctionType, clean: Clean) -> str:
     parameters += [f"**{double_star}"] if double_star else []
     if code.co_posonlyargcount:
         parameters.insert(code.co_posonlyargcount, "/")
-    return clean_text(f"{str.__str__(value.__name__)}({', '.join(parameters)})", clean, _SIGNATURE)
+    return clean_text(
+        f"{str.__str__(value.__name__)}({', '.join(parameters)})", clean, _LONGEST_SIGNATURE
+    )
 
 
 def _describe_method(value: types.MethodType, clean: Clean) -> str:
     """Return the signature of a bound method and the class of its object."""
     function = value.__func__
-    own = _signature(function, clean) if type(function) is types.FunctionType else ""
+    own = _write_signature(function, clean) if type(function) is types.FunctionType else ""
     return f"{own} of {class_name(type(value.__self__), clean)}".strip()
 
 
@@ -217,7 +219,7 @@ def _describe_module(value: types.ModuleType, clean: Clean) -> str:
 
 
 # type -> the word that a description has in place of the name of the class
-NAMES: dict[type, str] = {
+KIND_WORDS: dict[type, str] = {
     type(None): "None",
     types.FunctionType: "function",
     types.MethodType: "method",
@@ -229,7 +231,7 @@ _DESCRIBERS: dict[type, Callable[[Any, Clean], str]] = {
     **dict.fromkeys((list, tuple, set, frozenset, dict), _describe_items),
     str: _describe_size("character"),
     range: _describe_range,
-    types.FunctionType: _signature,
+    types.FunctionType: _write_signature,
     types.MethodType: _describe_method,
     types.BuiltinFunctionType: lambda value, clean: clean_text(str.__str__(value.__name__), clean),
     types.ModuleType: _describe_module,

@@ -32,20 +32,10 @@ from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 # the file name that ipykernel invents for a cell
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000  # characters
-_FRAMES = 8  # the last frames of a traceback, which are shown
+_MOST_FRAMES = 8  # the last frames of a traceback, which are shown
 # files whose frames stand between a call and the tool, and are left out of a traceback
-_OURS = {
-    str(Path(__file__).with_name(name))
-    for name in (
-        "execution.py",
-        "threads.py",
-        "call_displays.py",
-        "decorator.py",
-        "runner.py",
-        "running_call.py",
-        "python.py",
-    )
-}
+_MODULES = "execution threads call_displays decorator runner running_call python"
+_OURS = {str(Path(__file__).with_name(f"{name}.py")) for name in _MODULES.split()}
 
 
 def convert_update(value: Any) -> Update:
@@ -55,12 +45,10 @@ def convert_update(value: Any) -> Update:
     except (TypeError, ValueError, RecursionError, OverflowError):
         report = update(convert_to_json(value))
     data = None if report.data is None else convert_to_json(report.data)
-    fraction = (
-        report.fraction if report.fraction is None or math.isfinite(report.fraction) else None
-    )
+    has_fraction = report.fraction is not None and math.isfinite(report.fraction)
     return Update(
         text=replace_surrogates(report.text),
-        fraction=fraction,
+        fraction=report.fraction if has_fraction else None,
         data=data,
         message=replace_surrogates(report.message),
         printed=report.printed,
@@ -226,7 +214,7 @@ def convert_error(error: BaseException) -> Outcome:
 
 
 def trace(error: BaseException) -> str:
-    """Return the traceback of an error as text: the last `_FRAMES`, without those of `_OURS`.
+    """Return the traceback of an error as text: the last `_MOST_FRAMES`, without those of `_OURS`.
 
     The path of the home folder becomes `~`, the file of a cell `<notebook cell>`.
     """
@@ -234,7 +222,9 @@ def trace(error: BaseException) -> str:
     while tb is not None and tb.tb_next is not None and tb.tb_frame.f_code.co_filename in _OURS:
         tb = tb.tb_next
     try:
-        report = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
+        report = traceback.TracebackException(
+            type(error), error, tb, limit=-_MOST_FRAMES, compact=True
+        )
         text = replace_surrogates("".join(report.format()))
     except Exception:  # the text of the error itself raises
         text = message_of(error)

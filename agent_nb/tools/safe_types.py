@@ -26,8 +26,10 @@ from ..wire import Redactor
 
 T = TypeVar("T")
 ABSENT: Any = object()  # stands for a field or cell that does not exist or cannot be read safely
-NAME = 80  # most characters of a type's name
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
+LONGEST_NAME = 80  # characters of a type's name
+_IS_HEAP_TYPE = (
+    1 << 9
+)  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
 # descriptors of `type`: `_NAME.__get__(cls)` reads `cls.__name__` and runs no code of a metaclass
 _NAME = type.__dict__["__name__"]
 _FLAGS = type.__dict__["__flags__"]
@@ -138,7 +140,7 @@ def module_name(value: Any) -> str:
         kind = value if is_a(value, type) else type(value)
         module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
         # a static class has no such entry; `_MODULE` takes its module from its name in C
-        if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP:
+        if module is ABSENT and not _FLAGS.__get__(kind) & _IS_HEAP_TYPE:
             module = _MODULE.__get__(kind)
     return module if type(module) is str else ""
 
@@ -146,12 +148,12 @@ def module_name(value: Any) -> str:
 def type_name(kind: type) -> str:
     """Return the name of a class on one line, with its module unless builtin or of the notebook.
 
-    The text may be longer than `NAME` by the length of a key: filter secrets first, then cut it
-    (`plain_values.class_name` does).
+    The text may be longer than `LONGEST_NAME` by the length of a key: filter secrets first, then
+    cut it (`plain_values.class_name` does).
     """
     module, name = module_name(kind), str.__str__(_QUALNAME.__get__(kind))
     bare = module in ("", "builtins", "__main__")
-    return one_line(name if bare else f"{module}.{name}", NAME + Redactor.LONGEST_KEY)
+    return one_line(name if bare else f"{module}.{name}", LONGEST_NAME + Redactor.LONGEST_KEY)
 
 
 def is_imported(name: str, value: Any) -> bool:

@@ -24,7 +24,7 @@ from ..errors import ToolError, UsageError
 from ..host import without_project
 from ..wire import cut_end
 from . import docstrings, signature
-from .plain_schema import describe_plain
+from .plain_schema import PLAIN_NAMES, describe_plain
 
 # keywords of JSON Schema whose value holds other schemas: schemas by name (`MAPS`), a list of them
 # (`LISTS`), or a single one (`SINGLES`)
@@ -309,15 +309,7 @@ def _write_value(value: Any) -> str:
 
 
 def _name_json_type(value: Any) -> str:
-    names = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-        type(None): "null",
-    }
+    names = {**PLAIN_NAMES, list: "array", dict: "object", type(None): "null"}
     return names.get(type(value), type(value).__name__)
 
 

@@ -3,8 +3,8 @@
 Why: a model reads a few thousand words, and a file may be huge or one endless line.
 
 Rules
-- The result is at most about `_CHARACTERS` long and says how to read on.
-- Only the first `_SCANNED` characters are read; reading stops when the call is cancelled.
+- The result is at most about `_LONGEST_EXCERPT` long and says how to read on.
+- Only the first `_MOST_SCANNED` characters are read; reading stops when the call is cancelled.
 """
 
 from __future__ import annotations
@@ -21,17 +21,28 @@ from .base import ToolContext
 from .paths import ConfinedPath
 from .values import byte_size
 
-_CHARACTERS = 16_000  # of an excerpt, about
-_LINE = 2_000  # characters of a line; the rest is left out
-_SCANNED = 64_000_000  # characters of a file
-_SNIFF = 8_192  # first bytes of a file, which show whether it is text
+_LONGEST_EXCERPT = 16_000  # characters, about
+_LONGEST_LINE = 2_000  # characters of a line; the rest is left out
+_MOST_SCANNED = 64_000_000  # characters of a file that are read
+_SNIFFED = 8_192  # first bytes of a file, which show whether it is text
 # mark at the beginning of a file -> its encoding
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
-def _encoding(raw: Any, path: ConfinedPath) -> str:
+def read_excerpt(
+    raw: Any, path: ConfinedPath, context: ToolContext, offset: int, limit: int
+) -> str:
+    """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
+
+    Raises ToolError for a binary file or a line too far into the file.
+    """
+    with io.TextIOWrapper(raw, encoding=_find_encoding(raw, path), errors="replace") as text:
+        return _cut_excerpt(_Lines(text, context), offset, limit)
+
+
+def _find_encoding(raw: Any, path: ConfinedPath) -> str:
     """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
-    head = raw.peek(_SNIFF)[:_SNIFF]
+    head = raw.peek(_SNIFFED)[:_SNIFFED]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
     # binary: a null byte, or more than a tenth unreadable; `+ 1`: `head` may end within a character
     if not bom and (
@@ -46,19 +57,21 @@ def _encoding(raw: Any, path: ConfinedPath) -> str:
 class _Lines:
     """The lines of a file; long ones are cut and marked. Raises Cancelled after a stop.
 
-    `over`: the reading ended at `_SCANNED` characters, perhaps before the end of the file.
+    `over`: the reading ended at `_MOST_SCANNED` characters, perhaps before the end of the file.
     """
 
     def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
         self.over = False
         self._text = text
         self._context = context
-        self._left = _SCANNED
+        self._left = _MOST_SCANNED
 
     def __iter__(self) -> Iterator[str]:
         while line := self._piece():
             dropped, end = 0, ""
-            while not line.endswith("\n") and len(line) == _LINE and (more := self._piece()):
+            while (
+                not line.endswith("\n") and len(line) == _LONGEST_LINE and (more := self._piece())
+            ):
                 dropped += len(more)
                 if more.endswith("\n"):
                     dropped, end = dropped - 1, "\n"
@@ -72,26 +85,15 @@ class _Lines:
         if self._context.cancelled:
             raise Cancelled
         self.over = self._left <= 0
-        piece = "" if self.over else self._text.readline(_LINE)
+        piece = "" if self.over else self._text.readline(_LONGEST_LINE)
         self._left -= len(piece)
         return piece
 
 
-def read_excerpt(
-    raw: Any, path: ConfinedPath, context: ToolContext, offset: int, limit: int
-) -> str:
-    """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
-
-    Raises ToolError for a binary file or a line too far into the file.
-    """
-    with io.TextIOWrapper(raw, encoding=_encoding(raw, path), errors="replace") as text:
-        return _excerpt(_Lines(text, context), offset, limit)
-
-
-def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
+def _cut_excerpt(lines: _Lines, offset: int, limit: int) -> str:
     """Return up to `limit` lines after the first `offset`, and how to read on. Raises ToolError."""
     shown: list[str] = []
-    room = _CHARACTERS
+    room = _LONGEST_EXCERPT
     more = False
     for number, line in enumerate(lines):
         if number < offset:
@@ -103,14 +105,16 @@ def _excerpt(lines: _Lines, offset: int, limit: int) -> str:
         shown.append(line)
     if not shown and lines.over:
         raise ToolError(
-            f"Line {offset + 1} is behind the first {_SCANNED:,} characters of the file; no more of it is read."
+            f"Line {offset + 1} is behind the first {_MOST_SCANNED:,} characters of the file; no more of it is read."
         )
     if not shown:
         return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
     end = offset + len(shown)
-    mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]" if more else ""
-    mark = mark or (
-        f"[only the first {_SCANNED:,} characters of the file are read]" if lines.over else ""
-    )
     body = "".join(shown)
-    return f"{body}{'' if body.endswith(chr(10)) or not mark else chr(10)}{mark}"
+    if more:
+        mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]"
+    elif lines.over:
+        mark = f"[only the first {_MOST_SCANNED:,} characters of the file are read]"
+    else:
+        return body
+    return f"{body}{mark}" if body.endswith("\n") else f"{body}\n{mark}"

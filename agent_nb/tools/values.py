@@ -32,19 +32,13 @@ from ..wire import LEFT_OUT, Console, cut_middle, replace_surrogates
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000  # characters of an error's message
-_DEPTH = 40  # containers inside one another
+_DEEPEST = 40  # levels of containers inside one another
 _LARGEST_INT = 2**63  # larger ones become text: readers of JSON would round them
 # the address of an object in its default repr, which changes with every run
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # types that become their `str`
-_TEXTUAL = (
-    os.PathLike,
-    complex,
-    datetime.timedelta,
-    decimal.Decimal,
-    fractions.Fraction,
-    uuid.UUID,
-)
+_NUMBERS = (complex, decimal.Decimal, fractions.Fraction)
+_TEXTUAL = (*_NUMBERS, os.PathLike, datetime.timedelta, uuid.UUID)
 _TIMES = (datetime.date, datetime.time)
 
 
@@ -52,11 +46,11 @@ def byte_size(count: int) -> str:
     """Return a number of bytes in decimal units, such as `1.5 kB`."""
     if count < 1000:
         return f"{count} B"
-    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
-    unit = ""
-    while size >= 1000 and (after := next(units, "")):
-        size, unit = size / 1000, after
-    return f"{size:.1f} {unit}"
+    size, units = count / 1000, ["TB", "GB", "MB", "kB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop()
+    return f"{size:.1f} {units[-1]}"
 
 
 def clip_text(text: str, limit: int = LIMIT) -> str:
@@ -133,7 +127,7 @@ class _JsonConverter:
                 return convert(value)
         if id(value) in above:
             return "(a cycle)"
-        if len(above) >= _DEPTH:
+        if len(above) >= _DEEPEST:
             return short_repr(value, 200)
         try:
             return self._container(value, (*above, id(value)))
@@ -142,7 +136,7 @@ class _JsonConverter:
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
         """Return the JSON of a container or NumPy scalar; of any other object, its repr."""
-        fields = _fields(value)
+        fields = _read_fields(value)
         if fields is not None:
             return self._object(fields, above)
         if isinstance(value, Set):
@@ -157,7 +151,7 @@ class _JsonConverter:
         return [self.walk(item, above) for item in self._take(value)]
 
     def _object(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
-        return {_key(k): self.walk(v, above) for k, v in self._take(value.items())}
+        return {_write_key(k): self.walk(v, above) for k, v in self._take(value.items())}
 
     def _take(self, items: Iterable[Any]) -> Iterable[Any]:
         for item in islice(iter(items), max(self.left, 0)):
@@ -167,11 +161,11 @@ class _JsonConverter:
             yield item
 
 
-def _key(key: Any) -> str:
+def _write_key(key: Any) -> str:
     return replace_surrogates(key) if isinstance(key, str) else str(convert_to_json(key, 100))
 
 
-def _fields(value: Any) -> Mapping[Any, Any] | None:
+def _read_fields(value: Any) -> Mapping[Any, Any] | None:
     """Return the fields of a mapping, dataclass, struct, named tuple or pydantic model."""
     if isinstance(value, Mapping):
         return value
@@ -186,24 +180,26 @@ def _fields(value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _integer(value: int) -> Any:
-    return int(value) if -_LARGEST_INT <= value < _LARGEST_INT else _digits(int(value))
+def _convert_integer(value: int) -> Any:
+    return int(value) if -_LARGEST_INT <= value < _LARGEST_INT else _write_digits(int(value))
 
 
-def _digits(value: int) -> str:
+def _write_digits(value: int) -> str:
     try:
         return str(value)
     except ValueError:  # Python refuses to convert thousands of digits
         return f"(an integer of {value.bit_length():,} bits)"
 
 
-def _float(value: float) -> Any:
+def _convert_float(value: float) -> Any:
     if math.isfinite(value):
         return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
-def _bytes(value: bytes | bytearray) -> str:
+def _convert_bytes(value: bytes | bytearray) -> str:
     data = bytes(value[:LIMIT])
     try:
         text = data.decode()
@@ -219,10 +215,10 @@ _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),
     (str, lambda v: replace_surrogates(str(v))),
-    (int, _integer),
-    (float, _float),
-    ((bytes, bytearray), _bytes),
-    (memoryview, lambda v: _bytes(v.tobytes())),
+    (int, _convert_integer),
+    (float, _convert_float),
+    ((bytes, bytearray), _convert_bytes),
+    (memoryview, lambda v: _convert_bytes(v.tobytes())),
     (_TIMES, lambda v: v.isoformat()),
     (_TEXTUAL, lambda v: replace_surrogates(str(v))),
     (BaseException, message_of),

@@ -35,10 +35,7 @@ _NO_VARIABLES = "There are no variables."
 
 @tool(effect="reads", icon="variables")
 def variables(
-    name: str = "",
-    rows: Annotated[int, Ge(1), Le(20)] = 3,
-    *,
-    context: ToolContext,
+    name: str = "", rows: Annotated[int, Ge(1), Le(20)] = 3, *, context: ToolContext
 ) -> str | Awaitable[str]:
     """List the user's variables with their types and sizes, or describe one and show its first rows
     or items. Runs no code.
@@ -76,9 +73,8 @@ def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
     if name not in variables:
         raise ToolError(_unknown_message(name, variables))
     shown = preview_value(name, variables[name], rows, clean)
-    return "\n".join(
-        filter(None, [describe_variable(name, variables[name], clean).as_text(), shown])
-    )
+    text = describe_variable(name, variables[name], clean).as_text()
+    return f"{text}\n{shown}" if shown else text
 
 
 def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from helpers.hostile_objects import HITS, Text, hostile
 
 from agent_nb import Agent, tool
 from agent_nb.tools.describe import (
-    TOKENS,
-    VARIABLES,
+    MOST_TOKENS,
+    MOST_VARIABLES,
     describe_variable,
     list_variables,
     preview_value,
@@ -88,7 +88,7 @@ def test_a_namespace_with_hostile_names_is_walked(tmp_path: Path) -> None:
 
 def test_all_of_them_stay_under_the_limit(tmp_path: Path) -> None:
     found = list_variables(user_variables(hostile(tmp_path), modules=True))
-    assert count_tokens(found) < TOKENS
+    assert count_tokens(found) < MOST_TOKENS
     assert len(found.splitlines()) >= 30
 
 
@@ -217,10 +217,10 @@ def test_a_set_is_described_alike_in_every_process() -> None:
 def test_a_list_of_variables_is_bounded_and_counts_what_it_leaves_out() -> None:
     many = {f"v{n:05}": n for n in range(10_000)}
     lines = list_variables(many).splitlines()
-    assert len(lines) == VARIABLES + 1
+    assert len(lines) == MOST_VARIABLES + 1
     assert (lines[0], lines[-1]) == ("v00000: int", "… and 9,940 more variables")
     few = {f"f{n}": pd.DataFrame(np.zeros((1, 60))) for n in range(30)}
-    assert count_tokens(list_variables(few)) <= TOKENS
+    assert count_tokens(list_variables(few)) <= MOST_TOKENS
     assert "f0: pandas.DataFrame 1×60 (0: float64" in list_variables(few)
     wide = pd.DataFrame({"長" * 99 + str(n): [n] for n in range(60)})
     lines = list_variables({"v": wide, "w": wide, "x": 1}).splitlines()

@@ -295,7 +295,7 @@ def test_a_pipe_is_refused_without_waiting_for_it(folder: Path, context: ToolCon
 def test_an_endless_line_is_read_up_to_a_bound(
     folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_excerpt, "_SCANNED", 100_000)
+    monkeypatch.setattr(text_excerpt, "_MOST_SCANNED", 100_000)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)  # longer than what is looked at to see whether it is text
         file.truncate(1 << 40)  # a terabyte that takes no room
@@ -308,7 +308,7 @@ def test_an_endless_line_is_read_up_to_a_bound(
 def test_a_line_behind_the_bound_is_refused_with_the_reason(
     folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_excerpt, "_SCANNED", 1000)
+    monkeypatch.setattr(text_excerpt, "_MOST_SCANNED", 1000)
     (folder / "long.txt").write_text("line\n" * 1000)
     assert read("long.txt", 100, 1, context=context).startswith("line\n")
     with pytest.raises(ToolError, match="behind the first 1,000 characters"):
@@ -329,7 +329,7 @@ def test_reading_stops_when_the_call_is_to_stop(folder: Path, context: ToolConte
 def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_excerpt, "_SCANNED", 1 << 60)
+    monkeypatch.setattr(text_excerpt, "_MOST_SCANNED", 1 << 60)
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)
         file.truncate(1 << 40)
@@ -339,16 +339,18 @@ def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
 
 
 def test_write_makes_a_few_folders_and_not_a_thousand(folder: Path, context: ToolContext) -> None:
-    few = "/".join(["new"] * paths.NEW)
+    few = "/".join(["new"] * paths.MOST_NEW)
     write(f"{few}/a.txt", "x", context=context)
     write(f"{few}/{few}/a.txt", "x", context=context)  # most of it is there
-    deep = "/".join(f"d{n}" for n in range(paths.NEW + 1))
+    deep = "/".join(f"d{n}" for n in range(paths.MOST_NEW + 1))
     preview = files._preview
     for attempt in (
         lambda: write(f"{deep}/a", "", context=context),
         lambda: preview({"file": f"{deep}/a", "content": ""}, context),
     ):
-        with pytest.raises(ToolError, match=f"{paths.NEW + 1} new folders; at most {paths.NEW}"):
+        with pytest.raises(
+            ToolError, match=f"{paths.MOST_NEW + 1} new folders; at most {paths.MOST_NEW}"
+        ):
             attempt()
     assert not (folder / "d0").exists()
 
