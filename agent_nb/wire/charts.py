@@ -39,31 +39,12 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 CHARTS = {PLOTLY: "a Plotly chart", VEGA_LITE: "an Altair chart", VEGA: "a Vega chart"}
 LARGEST = 2_000_000  # characters of the JSON of a chart, or of a text
 _VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d[\d.]*[.+]json")
-_STILL = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json")
+_STATIC_TYPES = ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json")
 # elements that show nothing once the HTML is sanitised
-_ACTIVE = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
-_MODEL_ID = re.compile(r"[\w-]{1,64}").fullmatch
-# keys of a Plotly figure whose values may be addresses
-_LOADING = frozenset({
-    "source", "style", "geojson", "tiles", "url", "urls", "data", "sprite", "glyphs", "topojsonURL",
-    "plotlyServerURL", "plotlyServerUrl",
-})  # fmt: skip
-_DROPPED = re.compile(r"[\x00-\x20]+")  # browsers drop these, or some, from an address
-# an address, or a path: the page's own server may act on a request
-_ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)
-_INLINE = re.compile(r"data:image/", re.IGNORECASE)
-# the parts of a key of Plotly, which may be a path: images[0].source
-_KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
-# sought in the whole JSON, so a chart with one of these in its data is refused too
-_POLLUTING = ("__proto__", "constructor.prototype")
-_CURSOR = re.compile(r"[\w-]+").fullmatch  # a word; a picture would be url(…)
-# how a tooltip of Vega gets a member `image`, whose address it shows as a picture: as a key of data
-# or of an expression, as a field or title, in a text of rows, or by escapes in an expression
-_TOOLTIP_PICTURE = re.compile(
-    r"""\bimage\\?["']?\s*:|"(?:field|title|as|fields)":(?:\[[^\]]*)?"image"|"values":"[^"]*\bimage\b|\\\\[ux]"""
-)
-_DEEPEST = 100  # levels of a chart
+_ACTIVE_ELEMENT = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas)\b", re.IGNORECASE)
+_model_id = re.compile(r"[\w-]{1,64}").fullmatch
 _LONGEST_NOTE = 300  # characters
+_NO_OBJECT = "it is not an object of JSON"
 
 
 class Shown(dict[str, Any]):
@@ -94,7 +75,7 @@ class Shown(dict[str, Any]):
     def model_id(self) -> str:
         """The id of the widget that it shows in this kernel, "" for none."""
         name = as_dict(self.get(self.LIVE)).get("model_id")
-        return name if isinstance(name, str) and _MODEL_ID(name) else ""
+        return name if isinstance(name, str) and _model_id(name) else ""
 
     @property
     def was_below(self) -> bool:
@@ -151,7 +132,7 @@ class Shown(dict[str, Any]):
         plain = {"text/plain": replace_surrogates(text[:LARGEST])} if isinstance(text, str) else {}
         kind, chart = Shown.find_chart(bundle)
         if not kind:
-            contents = {m: bundle[m] for m in _STILL if _is_static(m, bundle.get(m))}
+            contents = {m: bundle[m] for m in _STATIC_TYPES if _is_static(m, bundle.get(m))}
         elif Shown.explain_refusal(kind, chart):
             contents = {}
         else:
@@ -167,18 +148,18 @@ class Shown(dict[str, Any]):
     @staticmethod
     def explain_refusal(kind: str, chart: Any) -> str:
         """Return why a chart is not kept as JSON, "" if it is."""
+        if not isinstance(chart, dict):
+            return _NO_OBJECT
         try:
-            text = dumps(chart) if isinstance(chart, dict) else ""
+            text = dumps(chart)
             size = len(text)
             if size > LARGEST:
                 return f"its JSON has {size / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f} MB are kept"
-            if any(key in text for key in _POLLUTING):
+            if any(key in text for key in _POLLUTING_KEYS):
                 return "it would change every object of the page"
-            if size and Shown.loads_address(kind, chart):
-                return "it loads something from an address"
+            return "it loads something from an address" if Shown.loads_address(kind, chart) else ""
         except (ValueError, TypeError, RecursionError, OverflowError):
-            size = 0
-        return "" if size else "it is not an object of JSON"
+            return _NO_OBJECT
 
     @staticmethod
     def loads_address(kind: str, chart: dict[str, Any]) -> bool:
@@ -189,21 +170,46 @@ class Shown(dict[str, Any]):
         own = _without_instructions(kind, chart)
         if kind != PLOTLY and _may_show_pictures(own):
             return True
-        return _loads_any(kind, own, _DEEPEST)
+        return _loads_any(kind, own, _MOST_LEVELS)
+
+
+# keys of a Plotly figure whose values may be addresses
+_LOADING_KEYS = frozenset({
+    "source", "style", "geojson", "tiles", "url", "urls", "data", "sprite", "glyphs", "topojsonURL",
+    "plotlyServerURL", "plotlyServerUrl",
+})  # fmt: skip
+_DROPPED_CHARACTERS = re.compile(r"[\x00-\x20]+")  # browsers drop these, or some, from an address
+# an address, or a path: the page's own server may act on a request
+_ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)
+_INLINE_PICTURE = re.compile(r"data:image/", re.IGNORECASE)
+# the parts of a key of Plotly, which may be a path: images[0].source
+_KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
+# sought in the whole JSON, so a chart with one of these in its data is refused too
+_POLLUTING_KEYS = ("__proto__", "constructor.prototype")
+_cursor_word = re.compile(r"[\w-]+").fullmatch  # a picture would be url(…)
+# how a tooltip of Vega gets a member `image`, whose address it shows as a picture: as a key of data
+# or of an expression, as a field or title, in a text of rows, or by escapes in an expression
+_TOOLTIP_PICTURE = re.compile(
+    r"""\bimage\\?["']?\s*:|"(?:field|title|as|fields)":(?:\[[^\]]*)?"image"|"values":"[^"]*\bimage\b|\\\\[ux]"""
+)
+_MOST_LEVELS = 100  # of a chart
 
 
 def _without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
     """Return a chart without fields that make an embedding program load something."""
-    kept_fields = {key: value for key, value in chart.items() if key != "usermeta"}
-    if kind == PLOTLY and (config := kept_fields.pop("config", None)):
-        safe = {k: v for k, v in as_dict(config).items() if k not in _LOADING}
-        kept_fields |= {"config": safe} if safe else {}
-    return kept_fields
+    fields = {key: value for key, value in chart.items() if key != "usermeta"}
+    if kind == PLOTLY:
+        config = as_dict(fields.pop("config", None))
+        safe_config = {k: v for k, v in config.items() if k not in _LOADING_KEYS}
+        if safe_config:
+            fields["config"] = safe_config
+    return fields
 
 
 def _chart_kind(kind: str) -> str:
     """Return the MIME type under which a chart is kept, "" for another type."""
-    if (vega := _VEGA.fullmatch(kind)) is not None:
+    vega = _VEGA.fullmatch(kind)
+    if vega is not None:
         return VEGA_LITE if vega[1] else VEGA
     return kind if kind in CHARTS else ""
 
@@ -239,15 +245,15 @@ def _member_loads(kind: str, key: Any, member: Any, depth: int) -> bool:
 
 
 def _is_loading_key(key: Any) -> bool:
-    """Return whether a key of Plotly, or a path to one, is among `_LOADING`."""
+    """Return whether a key of Plotly, or a path to one, is among `_LOADING_KEYS`."""
     parts = _KEY_PARTS.findall(key) if isinstance(key, str) else []
-    return bool(parts) and parts[-1] in _LOADING
+    return bool(parts) and parts[-1] in _LOADING_KEYS
 
 
 def _is_cursor(value: Any) -> bool:
     """Return whether the cursor of a Vega mark is a word, and so no picture."""
     word = value.get("value") if isinstance(value, dict) and len(value) == 1 else value
-    return isinstance(word, str) and _CURSOR(word) is not None
+    return isinstance(word, str) and _cursor_word(word) is not None
 
 
 def _may_show_pictures(chart: dict[str, Any]) -> bool:
@@ -260,8 +266,8 @@ def _may_show_pictures(chart: dict[str, Any]) -> bool:
 def _is_address(value: Any) -> bool:
     """Return whether a text, or one of a list, is an address and not inline data."""
     values = value if isinstance(value, list) else [value]
-    texts = [_DROPPED.sub("", text) for text in values if isinstance(text, str)]
-    return any(_ADDRESS.match(text) and not _INLINE.match(text) for text in texts)
+    texts = [_DROPPED_CHARACTERS.sub("", text) for text in values if isinstance(text, str)]
+    return any(_ADDRESS.match(text) and not _INLINE_PICTURE.match(text) for text in texts)
 
 
 def _is_static(kind: str, content: Any) -> bool:
@@ -271,5 +277,5 @@ def _is_static(kind: str, content: Any) -> bool:
     return (
         isinstance(content, str)
         and 0 < len(content) <= LARGEST
-        and not (kind == "text/html" and _ACTIVE.search(content))
+        and not (kind == "text/html" and _ACTIVE_ELEMENT.search(content))
     )
