@@ -70,16 +70,16 @@ class Unframer:
         """Return the values that `data` completes."""
         chunk = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
         if self._parser is None:
-            chunk = self._begin(chunk, last=False)
+            chunk = self._choose_parser(chunk, last=False)
         return self._parser.feed(chunk) if self._parser is not None else []
 
     def close(self) -> list[Item]:
         """End the stream: return the values that are left."""
-        head = self._begin(b"", last=True) if self._parser is None else b""
+        head = self._choose_parser(b"", last=True) if self._parser is None else b""
         parser = self._parser
         return [*parser.feed(head), *parser.close()] if parser is not None else []
 
-    def _begin(self, chunk: bytes, *, last: bool) -> bytes:
+    def _choose_parser(self, chunk: bytes, *, last: bool) -> bytes:
         """Hold bytes until the head shows the framing; then choose the parser, return its bytes."""
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")

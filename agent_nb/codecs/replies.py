@@ -39,5 +39,6 @@ class StreamedAnswer(Answer):
 
     def missing(self, reply: str) -> tuple[str, bool]:
         """Return (the rest, True) if a reply begins with the answer so far, else (reply, False)."""
-        continues = bool(self.text) and reply.startswith(self.text)
-        return (reply[len(self.text) :] if continues else reply), continues
+        if self.text and reply.startswith(self.text):
+            return reply.removeprefix(self.text), True
+        return reply, False

@@ -20,9 +20,9 @@ CHAT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
     """Return the counts in `usage`; `names`: our field, or `total`, -> its key in `usage`."""
     counts = {field: _count(usage.get(name)) for field, name in names.items()}
-    total, counted, cached = counts.pop("total", 0), counts.pop("input", 0), counts.get("cached", 0)
-    whole = whole_input(counted, cached, output=counts.get("output", 0), total=total)
-    return Counts(input=whole, **counts)
+    total, reported_input = counts.pop("total", 0), counts.pop("input", 0)
+    cached, output = counts.get("cached", 0), counts.get("output", 0)
+    return Counts(input=whole_input(reported_input, cached, output=output, total=total), **counts)
 
 
 def draw_prompt_counts(counts: Counts) -> dict[str, int]:

@@ -93,9 +93,8 @@ class AgUiReader(BlockReader):
     def _finished(self, obj: Obj) -> list[Event]:
         """Read the end of a run, with its outcome and usage."""
         out = [*self.close(), *self._usage(obj)]
-        outcome = obj.get("outcome")
-        kind = outcome.get("type") if isinstance(outcome, dict) else None
-        status = _STATUS.get(kind, "ok") if isinstance(kind, str) else "ok"
+        outcome = as_dict(obj.get("outcome"))
+        status = _STATUS.get(text_of(outcome, "type"), "ok")
         if status == "interrupted":
             out.append(self._run.derived(Interrupt))
         self._over = True
@@ -211,27 +210,20 @@ class AgUiReader(BlockReader):
         ]
 
     def _step(self, obj: Obj) -> list[Event]:
-        enter, name = obj["type"] == "STEP_STARTED", text_of(obj, "stepName")
-        fields: Obj = {
-            "name": name,
-            "phase": "enter" if enter else "exit",
-            "span": f"step-{name}",
-            "result": "" if enter else "ok",
-        }
+        name = text_of(obj, "stepName")
+        fields: Obj = {"name": name, "span": f"step-{name}"}
+        is_start = obj["type"] == "STEP_STARTED"
+        fields |= {"phase": "enter"} if is_start else {"phase": "exit", "result": "ok"}
         return [self._run.line(Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
         """Read the start, end or error of a sub-agent as its node."""
-        enter = obj["type"] == "SUBAGENT_STARTED"
-        message = text_of(obj, "message")
-        result = "" if enter else f"error: {message}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
-        fields: Obj = {
-            "name": text_of(obj, "name"),
-            "phase": "enter" if enter else "exit",
-            "result": result,
-            "data": {"subagent": True},
-        }
-        return [self._run.line(Node, obj, **fields)]
+        fields: Obj = {"name": text_of(obj, "name"), "data": {"subagent": True}}
+        if obj["type"] == "SUBAGENT_STARTED":
+            return [self._run.line(Node, obj, phase="enter", **fields)]
+        failed = obj["type"] == "SUBAGENT_ERROR"
+        result = f"error: {text_of(obj, 'message')}" if failed else "ok"
+        return [self._run.line(Node, obj, phase="exit", result=result, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
         """Read a state; a snapshot of the messages also yields the prompt, if that is missing."""

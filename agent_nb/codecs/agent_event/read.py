@@ -48,7 +48,7 @@ class AgentEventReader:
             return newest.read(obj)
         named_id = obj.get("runId")
         key = named_id if isinstance(named_id, str | int) else self._newest
-        reader = self._runs.get(key) or self._unnamed_run(key)
+        reader = self._runs.get(key) or self._adopt_unnamed_run(key)
         if reader is None or (reader.is_over and obj.get("type") == "start"):
             reader = self._begin(key, obj)
         elif reader.is_over:
@@ -75,7 +75,7 @@ class AgentEventReader:
         else:
             self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
 
-    def _unnamed_run(self, key: Any) -> RunReader | None:
+    def _adopt_unnamed_run(self, key: Any) -> RunReader | None:
         """Return the open run that began without an id, if any, and file it under `key`."""
         unnamed = self._runs.get(None)
         if unnamed is not None and not unnamed.is_over:

@@ -89,7 +89,7 @@ class RunReader:
     def _implicit_call(self, match: Match, wire_id: str, name: str) -> list[Event]:
         return self._run.implicit_call(match, wire_id, **self._where, name=name)
 
-    def _nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
+    def _read_nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
         """Read an event of a sub-agent; the first opens its node, the last closes it."""
         out: list[Event] = []
         child = self._children.get((call_id, child_run))
@@ -141,7 +141,7 @@ class RunReader:
         implicit = self._implicit_call(match, wire_id, name)
         child = child_event(obj)
         if child is not None and not self._child_is_over(match.call_id, child[0]):
-            return [*implicit, *self._nested(match.call_id, *child)]
+            return [*implicit, *self._read_nested(match.call_id, *child)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
 
@@ -204,7 +204,7 @@ class RunReader:
         # the end is read last: the answer, which has no line of its own, must come before it
         end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
         for line in new_lines:
-            out += map(_without_line, self.read(line))
+            out += map(_mark_derived, self.read(line))
         text = text_of(obj, "content")
         self._view.content = text
         if text.startswith(before) and len(text) > len(before):
@@ -219,7 +219,7 @@ class RunReader:
             out += self._view_question(question)
         self._awaits_input = bool(question)
         if end is not None:
-            out += map(_without_line, [*self._close_view(), *self.read(end)])
+            out += map(_mark_derived, [*self._close_view(), *self.read(end)])
         return out
 
     def _view_delta(self, text: str) -> Event:
@@ -277,6 +277,6 @@ class _Child(msgspec.Struct):
     reader: RunReader
 
 
-def _without_line(event: Event) -> Event:
+def _mark_derived(event: Event) -> Event:
     """Return an event marked as derived: the line of the view stands for it."""
     return msgspec.structs.replace(event, extra={NAME: {"derived": True}})

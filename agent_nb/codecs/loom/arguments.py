@@ -25,15 +25,16 @@ class ArgumentBlocks:
         self._blocks = blocks
         self._count = 0
 
-    def key(self, name: str, call_id: str, text: str) -> str:
+    def find_key(self, name: str, call_id: str, text: str) -> str:
         """Return the key of the block that a piece continues or begins."""
         if call_id:
             return call_id
         blocks = [b for b in self._blocks.list_open() if not name or b.name in ("", name)]
-        if blocks and not (
-            text.lstrip().startswith("{") and isinstance(parse_json(blocks[-1].text), dict)
-        ):
-            return blocks[-1].key
+        newest = blocks[-1] if blocks else None
+        if newest is not None:
+            is_whole = text.lstrip().startswith("{") and isinstance(parse_json(newest.text), dict)
+            if not is_whole:
+                return newest.key
         self._count += 1
         return f"{_NO_ID}{name}:{self._count}"
 

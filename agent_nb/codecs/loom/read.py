@@ -48,30 +48,29 @@ class LoomReader:
 
     def tick(self, now: float) -> list[Event]:
         """Return the events of frames that have waited long enough at `now` (s)."""
-        waiting = [(order, session) for order, session in self._sessions.values() if order.waits]
-        return [
-            event
-            for order, session in waiting
-            for due in order.tick(now)
-            for event in session.read(due)
-        ]
+        out: list[Event] = []
+        for order, session in self._sessions.values():
+            for due in order.tick(now):
+                out += session.read(due)
+        return out
 
     def _find_session(self, session_id: str) -> tuple[FrameOrder, Session]:
         """Return the order and the reader of a session; "" means the session of the last frame."""
-        key = session_id or self._newest
+        key = self._newest = session_id or self._newest
         if key not in self._sessions:
-            unnamed = self._sessions.get("")
-            # frames before any session was named belong to the first one named
-            if unnamed is not None and (unnamed[0].waits or unnamed[1].is_running):
-                self._sessions[key] = self._sessions.pop("")
-            else:
-                self._forget_sessions()
-                self._sessions[key] = (
-                    FrameOrder(self._losses),
-                    Session(self._run_counts.pop(key, 0)),
-                )
-        self._newest = key
+            self._sessions[key] = self._begin_session(key)
         return self._sessions[key]
+
+    def _begin_session(self, key: str) -> tuple[FrameOrder, Session]:
+        """Return a new order and reader, or those of the open session without a name.
+
+        Frames before any session was named belong to the first one named.
+        """
+        unnamed = self._sessions.get("")
+        if unnamed is not None and (unnamed[0].waits or unnamed[1].is_running):
+            return self._sessions.pop("")
+        self._forget_sessions()
+        return FrameOrder(self._losses), Session(self._run_counts.pop(key, 0))
 
     def _forget_sessions(self) -> None:
         """Forget the oldest ended sessions, but not yet their number of runs, which ids need."""

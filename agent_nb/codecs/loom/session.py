@@ -108,7 +108,9 @@ class Session:
 
     def close(self) -> list[Event]:
         """Close open text as incomplete; end a run that was cancelled or waits for an approval."""
-        out = self._observe([*self._texts.close(incomplete=True), *self._tools.unfinished_calls()])
+        out = self._observe(
+            [*self._texts.close(incomplete=True), *self._tools.close_unfinished_calls()]
+        )
         status = self._implied_status()
         if self._begun and status != "ok":
             self._begun = False
@@ -207,11 +209,11 @@ class Session:
             "path": parent,
             "result": text,
         }
-        return [*self._tools.unfinished_calls(), self._run.line(Node, frame, **fields)]
+        return [*self._tools.close_unfinished_calls(), self._run.line(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
         """Read the reply: it ends the run, and may add to the streamed text and usage."""
-        out = self._observe([*self._texts.close(), *self._tools.unfinished_calls()])
+        out = self._observe([*self._texts.close(), *self._tools.close_unfinished_calls()])
         out += self._observe(self._thoughts_in_reply(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.includes(text):

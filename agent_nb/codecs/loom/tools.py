@@ -45,14 +45,14 @@ class ToolFrames:
         """Return the events of one frame, whose type is one of `KINDS`."""
         return self.HANDLERS[frame["type"]](self, frame)
 
-    def unfinished_calls(self) -> list[Event]:
-        """Return the calls whose arguments came in chunks but never whole."""
+    def close_unfinished_calls(self) -> list[Event]:
+        """Close the calls whose arguments came in chunks but never whole; return them."""
         return [self._call_from_chunks(block) for block in self._blocks.list_open()]
 
-    def _unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
-        """Return the unfinished call with this id or tool; without either, all of them."""
+    def _close_unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
+        """Close the unfinished call with this id or tool, without either all of them; return it."""
         if not name and not call_id:
-            return self.unfinished_calls()
+            return self.close_unfinished_calls()
         if call_id and self._calls.state_of(call_id):
             return []
         block = self._arguments.take(name, call_id)
@@ -82,7 +82,7 @@ class ToolFrames:
         if not isinstance(text, str):
             return [*closing, *self._unknown(frame)]
         name, location = text_of(frame, "name"), self._run.envelope(frame)
-        key = self._arguments.key(name, text_of(frame, "call_id"), text)
+        key = self._arguments.find_key(name, text_of(frame, "call_id"), text)
         drawn = draw_chunk("call", text)
         return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn, where=location)]
 
@@ -91,7 +91,7 @@ class ToolFrames:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments")), text_of_arguments(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
-            return [*self._unfinished_call(name, wire_id), *self._unknown(frame)]
+            return [*self._close_unfinished_call(name, wire_id), *self._unknown(frame)]
         block = self._arguments.take(name, wire_id)
         wire = wire_id or (call_id_of(block) if block is not None else "")
         call_id, synthetic = self._calls.open_call(name, wire)
@@ -121,7 +121,7 @@ class ToolFrames:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         # output without an id belongs to a running call before open chunks
         running = cls is Progress and not wire_id and self._calls.is_open(name)
-        out = [] if running else self._unfinished_call(name, wire_id, arguments)
+        out = [] if running else self._close_unfinished_call(name, wire_id, arguments)
         find_call = self._calls.match_result if ends else self._calls.match_line
         match = find_call(name, wire_id)
         call = {**self._run.envelope(frame), "name": name, "args": as_dict(arguments)}

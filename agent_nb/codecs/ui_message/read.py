@@ -85,20 +85,17 @@ class UiMessageReader(BlockReader):
         reason = text_of(obj, "finishReason")
         self._over = True
         status = "error" if self._failed or reason == "error" else "ok"
-        return [
-            *out,
-            self._run.line(
-                End, obj, status=status, finish_reason="" if reason == "error" else reason
-            ),
-        ]
+        finish_reason = "" if reason == "error" else reason
+        return [*out, self._run.line(End, obj, status=status, finish_reason=finish_reason)]
 
     def _abort(self, obj: Obj) -> list[Event]:
         out = super().close()
         self._over = True
         reason = text_of(obj, "reason")
         cause = reason if reason in CAUSES else "user"
-        event = self._run.derived(Interrupt, reason=cause, detail=reason if reason != cause else "")
-        return [*out, event, self._run.line(End, obj, status="interrupted")]
+        detail = reason if reason != cause else ""
+        stopped = self._run.derived(Interrupt, reason=cause, detail=detail)
+        return [*out, stopped, self._run.line(End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
         self._failed = True
@@ -106,20 +103,13 @@ class UiMessageReader(BlockReader):
 
     def _on_step(self, obj: Obj) -> list[Event]:
         """Read the start or end of a step; an end before any start has the span `step-0`."""
-        enter = obj["type"] == "start-step"
-        self._step_count += enter
-        if enter or not self._step_span:
+        is_start = obj["type"] == "start-step"
+        self._step_count += is_start
+        if is_start or not self._step_span:
             self._step_span = f"step-{self._step_count}"
         fields: Obj = {"name": "llm", "span": self._step_span, "data": {"internal": True}}
-        return [
-            self._run.line(
-                Node,
-                obj,
-                phase="enter" if enter else "exit",
-                result="" if enter else "ok",
-                **fields,
-            )
-        ]
+        fields |= {"phase": "enter"} if is_start else {"phase": "exit", "result": "ok"}
+        return [self._run.line(Node, obj, **fields)]
 
     def _metadata(self, obj: Obj) -> list[Event]:
         return [self._run.line(State, obj, kind="metadata", payload=obj.get("messageMetadata"))]
