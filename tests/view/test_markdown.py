@@ -15,8 +15,9 @@ from agent_nb.view import nodes
 from agent_nb.view.draw import html
 from agent_nb.view.markdown import split as mdsplit
 from agent_nb.view.markdown.html import parser, tokens_html
+from agent_nb.view.markdown.open_end import complete_source
 from agent_nb.view.markdown.sanitize import clean
-from agent_nb.view.markdown.stream import MarkdownStream, render, sensible, stream_of, without_spare
+from agent_nb.view.markdown.stream import MarkdownStream, render, stream_of, without_spare
 from agent_nb.view.markdown.stylesheet import compact
 from agent_nb.view.state.text import Text, in_fence
 
@@ -198,13 +199,13 @@ def test_finished_parts_do_not_change_while_the_text_grows():
     ],
 )
 def test_the_open_end_is_completed_for_display(source, shown):
-    assert sensible(source) == shown
+    assert complete_source(source) == shown
 
 
 def test_only_running_text_ends_in_a_caret():
-    assert sensible("some text", caret=True) == "some text▍"
-    assert "▍" not in sensible("```\ncode", caret=True)
-    assert "▍" not in sensible("| a | b", caret=True)
+    assert complete_source("some text", caret=True) == "some text▍"
+    assert "▍" not in complete_source("```\ncode", caret=True)
+    assert "▍" not in complete_source("| a | b", caret=True)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_no_formula_is_ever_half_raw_while_the_text_grows():
     for end in range(1, len(FORMULAS) + 1):
         stream = MarkdownStream()
         stream.feed(FORMULAS[:end])
-        text = seen(stream.tail() + stream.unset(0))
+        text = seen(stream.tail() + stream.untypeset_html(0))
         assert not re.search(r"\\|\^|_|\$(?!5|6|HOME)|[\[\]]", text), (FORMULAS[:end][-30:], text)
 
 
@@ -322,8 +323,8 @@ def test_a_finished_formula_is_left_to_the_front_end_until_then_code():
     stream.feed("Let $x^2$ be.\n\n$$\ny_1\n$$\n\nMore")
     stream.advance()
     assert [piece for piece in stream.frozen if "$" in piece] == stream.frozen
-    assert re.findall(r"<code[^>]*>(.*?)</code>", stream.unset(0)) == ["x^2", "y_1"]
-    assert "$" not in stream.unset(0)
+    assert re.findall(r"<code[^>]*>(.*?)</code>", stream.untypeset_html(0)) == ["x^2", "y_1"]
+    assert "$" not in stream.untypeset_html(0)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agent_nb.view.draw import cells, terminal_markdown
+from agent_nb.view.draw import cells
 from agent_nb.view.draw.cells import cell_width, fit, pad
 from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal
 from agent_nb.view.markdown import split
@@ -139,8 +139,7 @@ def test_a_long_line_is_parsed_a_bounded_number_of_times(monkeypatch, word):
         parsed.append(len(source))
         return parse(source, *args, **options)
 
-    for module in (split, terminal_markdown):
-        monkeypatch.setattr(module, "parse", count)
+    monkeypatch.setattr(split, "parse", count)
     writer = MarkdownWriter(Terminal(80))
     text = word * (6_000 // len(word))
     for at in range(0, len(text), 3):

@@ -20,7 +20,7 @@ from agent_nb.view.views import GONE
 from agent_nb.view.widgets import prose as prose_slot
 from agent_nb.view.widgets import root, slots
 from agent_nb.view.widgets.board import style_sheet
-from agent_nb.view.widgets.keys import KEYS
+from agent_nb.view.widgets.keys import ACTION, FORM, KEYS
 
 
 class Acts(list[tuple[str, Any]]):
@@ -623,6 +623,13 @@ def test_everything_is_closed_in_the_end(acts, rich):
     painter.close()
     left = set(w.widgets.widget._instances) - before
     assert not left
+
+
+def test_keys_find_the_form_and_its_buttons_by_their_classes():
+    assert f".{FORM}'" in KEYS
+    assert f".{ACTION}'" in KEYS
+    assert KEYS.count('"') == 6  # those around the three attributes
+    assert "//" not in KEYS
 
 
 def test_buttons_of_different_calls_are_different_keys():

@@ -150,9 +150,9 @@ class TextPainter:
 
     def _map(self, card: MapCard) -> None:
         """Print the plan, a line at each quarter, and the outcome."""
-        self._print_once("plan", text.draw(map_card.plan(card)))
+        self._print_once("plan", text.draw(map_card.describe_plan(card)))
         for counts in card.quarters[self._marks :]:
-            self._line(f"{INDENT}{map_card.pace(card, counts, over=False)}")
+            self._line(f"{INDENT}{map_card.describe_pace(card, counts)}")
         self._marks = len(card.quarters)
         if card.done:
             self._print_whole(card)

@@ -27,7 +27,7 @@ from markdown_it.tree import SyntaxTreeNode
 from .. import visible
 from ..markdown.highlight import color_runs
 from ..markdown.html import language_of
-from ..markdown.split import Segment, Splitter, parse
+from ..markdown.split import Segment, Splitter, parse_segment
 from .cells import cell_width, pad
 
 NARROWEST, WIDEST = 24, 100  # columns of a line
@@ -128,9 +128,7 @@ class MarkdownWriter:
         return new
 
     def _draw(self, segment: Segment) -> list[str]:
-        tokens = segment.tokens or [
-            t for b in parse(segment.source, self._splitter.references)[0] for t in b.tokens
-        ]
+        tokens = parse_segment(segment, self._splitter.references)
         drawer = _Drawer(self._terminal, segment.number)
         try:
             return drawer.blocks(SyntaxTreeNode(tokens).children, self._terminal.width)

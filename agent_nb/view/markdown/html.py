@@ -9,7 +9,7 @@ Rules
 - A formula stays as it is, in a tag of its own, for the front end to typeset, or is collected in
   the renderer's environment (`FORMULAS`).
 - A formula that could leave its box (see `tex`) is shown as code. Where nothing typesets formulas
-  (`UNSET`), every formula is.
+  (`TEX_AS_CODE`), every formula is.
 - Any other character that could begin a formula is alone in a tag, so that no front end typesets
   the text between two prices.
 - Images only from `data:`; a remote one becomes a link, since reading must not send requests.
@@ -68,7 +68,7 @@ _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
 FORMULAS = "formulas"  # key of the renderer's environment: collects the formulas (`mathml`)
 # key of the renderer's environment: nothing typesets this, so formulas are shown as code
-UNSET = "unset"
+TEX_AS_CODE = "tex_as_code"
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
@@ -270,7 +270,7 @@ def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
     formulas = env.get(FORMULAS)
-    if env.get(UNSET):  # the formula may be unfinished, so it is not judged
+    if env.get(TEX_AS_CODE):  # the formula may be unfinished, so it is not judged
         html = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
     elif not tex.harmless(formula):
         if block:

@@ -235,6 +235,14 @@ def parse(
     return blocks, {k: v for k, v in env["references"].items() if k not in references}
 
 
+def parse_segment(segment: Segment, references: dict[str, Any]) -> list[Token]:
+    """Return the tokens of a segment, which is parsed now if it has none."""
+    if segment.tokens:
+        return segment.tokens
+    blocks, _ = parse(segment.source, references)
+    return [token for block in blocks for token in block.tokens]
+
+
 def _head(block: Block, source: str, lines: Sequence[int]) -> str:
     """Return the head of a block: the lines that every page repeats."""
     return source[lines[block.start] : lines[block.start + block.head_lines]]

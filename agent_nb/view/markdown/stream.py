@@ -6,8 +6,8 @@ Rules
 - The finished parts (`frozen`) depend on the text alone, not on the pieces in which it arrives.
 - `frozen` only grows until `close`; then parts that use a link defined further down change in
   place.
-- For display, the open end is completed (an open fence, half a table, an unclosed `**`); a frozen
-  part is rendered from the text as it came.
+- For display, the open end is completed (`open_end`); a frozen part is rendered from the text as it
+  came.
 - All HTML is sanitised here; the result may be put into a page unchanged.
 """
 
@@ -17,16 +17,21 @@ import re
 from typing import TYPE_CHECKING
 
 from .. import visible
-from ..state.text import Text, in_fence
+from ..state.text import Text
+from .open_end import complete_source
 from .sanitize import clean
-from .split import Segment, Splitter, parse
+from .split import Segment, Splitter, parse_segment
 
 if TYPE_CHECKING:
     from .mathml import Formulas
 
-CARET = "▍"  # where the text will continue
 # a text without any of these has no formula
 _OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
+# an end tag that HTML allows to omit, or another tag of a block; and the line end after it
+_SPARE = re.compile(
+    r"(?:</(?:li|t[dhr]|thead|tbody)>"
+    r"|(</(?:p|h[1-6]|[uo]l|blockquote|pre|table|div)>|<(?:[uo]l|li|blockquote|t(?:able|head|body|r)|hr)\b[^>]*>))\n?"
+)
 
 
 class MarkdownStream:
@@ -72,17 +77,15 @@ class MarkdownStream:
         segment = self._splitter.tail()
         if not self._splitter.rest.strip():
             return ""
-        return self._html(
-            Segment(sensible(segment.source, caret=caret), segment.first, True, segment.number),
-            unset=True,
-        )
+        source = complete_source(segment.source, caret=caret)
+        completed = Segment(source, segment.first, True, segment.number)
+        return self._html(completed, tex_as_code=True)
 
-    def unset(self, start: int) -> str:
+    def untypeset_html(self, start: int) -> str:
         """Return the HTML of the finished parts from `start` on, with their formulas as code."""
-        rest = range(start, len(self.frozen))
         return "".join(
-            self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n]
-            for n in rest
+            self._html(self._with_tex[n], tex_as_code=True) if n in self._with_tex else html
+            for n, html in enumerate(self.frozen[start:], start)
         )
 
     def html(self, *, caret: bool = False) -> str:
@@ -100,26 +103,16 @@ class MarkdownStream:
                 self._with_tex[len(self.frozen)] = source
             self.frozen.append(self._html(segment))
 
-    def _html(self, segment: Segment, *, unset: bool = False) -> str:
-        from .html import FORMULAS, UNSET, tokens_html
+    def _html(self, segment: Segment, *, tex_as_code: bool = False) -> str:
+        from .html import FORMULAS, TEX_AS_CODE, tokens_html
 
-        references = self._splitter.references
-        tokens = segment.tokens or [
-            t for block in parse(segment.source, references)[0] for t in block.tokens
-        ]
-        env = {UNSET: unset} if self._formulas is None else {FORMULAS: self._formulas}
-        html = clean(
-            tokens_html(tokens, env, first=segment.first, last=segment.last, number=segment.number)
+        tokens = parse_segment(segment, self._splitter.references)
+        env = {TEX_AS_CODE: tex_as_code} if self._formulas is None else {FORMULAS: self._formulas}
+        raw = tokens_html(
+            tokens, env, first=segment.first, last=segment.last, number=segment.number
         )
-        html = without_spare(html)
+        html = without_spare(clean(raw))
         return html if self._formulas is None else self._formulas.fill(html)
-
-
-# an end tag that HTML allows to omit, or another tag of a block; and the line end after it
-_SPARE = re.compile(
-    r"(?:</(?:li|t[dhr]|thead|tbody)>"
-    r"|(</(?:p|h[1-6]|[uo]l|blockquote|pre|table|div)>|<(?:[uo]l|li|blockquote|t(?:able|head|body|r)|hr)\b[^>]*>))\n?"
-)
 
 
 def without_spare(html: str) -> str:
@@ -157,126 +150,3 @@ def render(text: str, formulas: Formulas | None = None) -> str:
     stream.feed(text)
     stream.close()
     return "".join(stream.frozen)
-
-
-# The unfinished end of a text.
-
-# marks alone on a line may become a list, a heading, a rule or a fence
-_UNDECIDED = re.compile(r"^ {0,3}(?:[-=*_+#~`>|:]{1,6}|\d{1,9}[.)]?)[ \t]*\Z")
-# a link, or only its text, without an end
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\Z")
-_OPEN_TEXT = re.compile(r"!?\[([^\[\]\n]*)\Z")
-# the row of delimiters below a table's header, complete or not
-_DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
-
-
-def sensible(source: str, *, caret: bool = False) -> str:
-    """Return an unfinished source as it will most probably read.
-
-    Half a marker is hidden; open emphasis, code and formulas are closed; a new table is drawn.
-    """
-    head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
-    if in_fence(source):
-        return source
-    if (completed := _complete_table(source)) or (completed := _close_display(source)):
-        return completed
-    if _UNDECIDED.match(line):
-        return head
-    start = head.rfind("\n\n") + 2 if "\n\n" in head else 0
-    closed = _close_marks(head[start:] + line)
-    mark = CARET if caret and closed.strip() and "|" not in line else ""
-    return head[:start] + closed + mark
-
-
-def _complete_table(source: str) -> str:
-    """Return a source that ends in a new table, with its delimiter row completed; else ""."""
-    lines = source.rstrip("\n").split("\n")
-    last = len(lines) - 1
-    if (
-        last >= 1
-        and lines[last - 1].lstrip().startswith("|")
-        and _DELIMITERS.match(lines[last])
-        and (last < 2 or "|" not in lines[last - 2])
-    ):
-        top = last - 1
-    elif lines[last].lstrip().startswith("|") and (last < 1 or "|" not in lines[last - 1]):
-        top = last
-    else:
-        return ""
-    header = _LONE.sub("", _close_formula(lines[top].strip()))
-    cells = max(1, header.strip("|").count("|") + 1)
-    closed = header if header.endswith("|") and len(header) > 1 else header + " |"
-    return "\n".join([*lines[:top], closed, "|" + "---|" * cells])
-
-
-def _close_display(source: str) -> str:
-    """Return a source that ends in an open display formula, with the formula closed; else ""."""
-    start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
-    opened = _DISPLAY.match(source, start)
-    if opened is None:
-        return ""
-    formula = opened[2].rstrip().rstrip("\\$")
-    if formula.strip():
-        return f"{source[:start]}{opened[1]}{formula}{_CLOSE[opened[1].strip()]}"
-    return source[:start]
-
-
-# opener of a formula -> its end
-_CLOSE = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
-# a display formula that is open to the end
-_DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)
-# code spans and formulas that are closed
-_WHOLE = re.compile(
-    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]",
-    re.DOTALL,
-)
-# a formula that is open to the end; the group that matched is its opener
-_OPEN_FORMULA = re.compile(
-    r"(?:(?P<two>\$\$)[^$]{0,999}\$?|(?P<paren>\\[(\[])(?:(?!\\[()[\]]).){0,999}"
-    r"|(?<![\w\\$])(?P<one>\$)(?![\s\d])(?:(?!\\[()[\]])[^$\n]){0,80})\Z",
-    re.DOTALL,
-)
-# a dollar before words is a price, unless these characters make it a formula
-_WORDS = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
-_TEX = re.compile(r"[\\^_{}=+<>]")
-_LONE = re.compile(r"(?<!\\)\\\Z")  # a backslash at the end may become anything
-
-
-def _close_formula(text: str) -> str:
-    """Return running text with its open formula closed, or hidden if it is still empty.
-
-    A price and `$HOME` are text.
-    """
-    masked = _WHOLE.sub(lambda m: " " * len(m.group()), text)
-    opened = _OPEN_FORMULA.search(masked)
-    if opened is None:
-        return text
-    opener, start = opened[opened.lastgroup or 0], opened.end(opened.lastgroup or 0)
-    formula = text[start:].rstrip("\\$ \n")
-    if (
-        opener == "$"
-        and _WORDS.search(masked, start)
-        and not _TEX.search(masked.rstrip("\\"), start)
-    ):
-        return text
-    if formula.strip():
-        return f"{text[: opened.start()]}{opener}{formula}{_CLOSE[opener]}"
-    return text[: opened.start()]
-
-
-def _close_marks(text: str) -> str:
-    """Return running text with open code, formulas, emphasis and links closed."""
-    if text.count("`") % 2:
-        return text + "`"
-    text = _LONE.sub("", _close_formula(text))
-    text = _LINK.sub(r"\1", text)
-    text = _OPEN_TEXT.sub(r"\1", text)
-    bare = _WHOLE.sub("", text)
-    stripped = text.rstrip(" ")
-    if bare.count("**") % 2:
-        if stripped.endswith("**"):
-            return stripped.removesuffix("**")
-        return stripped.removesuffix("*") + "**"
-    if re.search(r"(?<![*\w])\*[^*\s][^*\n]*\Z", bare):
-        return stripped + "*"
-    return text

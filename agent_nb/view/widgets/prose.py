@@ -73,8 +73,8 @@ class Prose(Slot):
         if self._fills_part(recent, tail, node.open):
             self._placed = len(stream.frozen)
             self._begin_widget(recent, tail)
-        # nothing typesets formulas in the last widget, so `unset` returns them as code
-        self.kit.set(self._end, "value", compact(stream.unset(self._placed)) + tail)
+        # nothing typesets formulas in the last widget, so there they are code
+        self.kit.set(self._end, "value", compact(stream.untypeset_html(self._placed)) + tail)
 
     def _fills_part(self, recent: str, tail: str, growing: bool) -> bool:
         """Return whether the recent text is long enough to continue in a new widget.
