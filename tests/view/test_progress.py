@@ -20,7 +20,7 @@ from agent_nb.view.cards.base import Context
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.draw.text import draw
 from agent_nb.view.layout import page
-from agent_nb.view.state.calls import LINE
+from agent_nb.view.state.calls import LONGEST_DATA
 from agent_nb.view.state.fold import RunView
 
 CODE = "total = 0\nfor n in range(10):\n    total += n\nprint(total)"
@@ -120,7 +120,7 @@ def test_a_line_of_json_begins_a_line_and_is_bounded(begun):
     reports(begun, {"x": "y" * 10_000})
     first, second = output(begun).split("\n")
     assert first == "no end"
-    assert len(second) < LINE + 40
+    assert len(second) < LONGEST_DATA + 40
     assert second.endswith("9,609 more characters")
 
 

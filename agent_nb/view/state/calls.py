@@ -33,7 +33,7 @@ from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
-LINE = 400  # characters of progress data that are shown, as one line of JSON
+LONGEST_DATA = 400  # characters of progress data that are shown, as one line of JSON
 # errors of decoding a text of unknown origin
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeEncodeError)
 QUARTERS = 4  # a bar is marked at each, for views that cannot draw it
@@ -46,10 +46,10 @@ class Calls:
         self._cards = cards
         self._calls: dict[str, CallCard] = {}  # by the id of the call
         self.deltas: dict[str, Callable[[Delta], None]] = {
-            "call": self.add_letters,
-            "result": self.end_early,
-            "approval": self.live_approval,
-            "picture": self.picture,
+            "call": self.take_letters,
+            "result": self.take_early_end,
+            "approval": self.take_live_approval,
+            "picture": self.take_picture,
         }
         self._servers: dict[str, str] = {}  # name of a tool → its MCP server
 
@@ -57,7 +57,7 @@ class Calls:
         """Return the card of a call, or None."""
         return self._calls.get(call_id)
 
-    def open(self) -> list[CallCard]:
+    def list_open(self) -> list[CallCard]:
         """Return the cards of calls without a result."""
         return [c for c in self._calls.values() if c.open]
 
@@ -66,7 +66,7 @@ class Calls:
         for tool in as_list(payload.get("tools")):
             self._servers[str(as_dict(tool).get("name"))] = str(payload.get("server") or "")
 
-    def error(self, event: Error) -> bool:
+    def take_error(self, event: Error) -> bool:
         """Take an error of a call; return False if it belongs to no call of this view."""
         card = self._calls.get(event.call_id) if event.call_id else None
         if card is not None:
@@ -81,7 +81,7 @@ class Calls:
                 card.status, card.done = "unfinished", True
                 self._cards.touch(card)
 
-    def add_letters(self, event: Delta) -> None:
+    def take_letters(self, event: Delta) -> None:
         """Append a piece of the arguments."""
         card = self._cards.find(f"call:{event.block}")
         if not isinstance(card, CallCard):
@@ -91,7 +91,7 @@ class Calls:
         card.raw.append(event.text)
         self._cards.touch(card)
 
-    def end_early(self, event: Delta) -> None:
+    def take_early_end(self, event: Delta) -> None:
         """Take the status of the ended call `block`, whose result follows in call order."""
         card = self._calls.get(event.block)
         if card is not None and card.open:
@@ -99,7 +99,7 @@ class Calls:
             card.ended = event.ts
             self._cards.touch(card)
 
-    def picture(self, event: Delta) -> None:
+    def take_picture(self, event: Delta) -> None:
         """Take a picture that a running call shows: `[index, picture]` as JSON.
 
         It replaces the picture with that index; null removes all pictures.
@@ -116,7 +116,7 @@ class Calls:
             )
             self._cards.touch(card)
 
-    def call(self, event: Call) -> None:
+    def take_call(self, event: Call) -> None:
         """Take the whole call, for the card of its deltas or for a new one."""
         streamed = self._cards.find(f"call:{event.block}") if event.block else None
         if isinstance(streamed, CallCard) and not streamed.call_id:
@@ -132,7 +132,7 @@ class Calls:
         self._calls[card.call_id] = card
         self._cards.touch(card)
 
-    def _card_of(self, call_id: str, name: str = "") -> CallCard:
+    def _find_or_add(self, call_id: str, name: str = "") -> CallCard:
         """Return the card of a call, a new one if no `Call` came before, as in imported logs."""
         card = self._calls.get(call_id)
         if card is None:
@@ -142,9 +142,9 @@ class Calls:
             self._cards.add(card)
         return card
 
-    def approval(self, event: Approval) -> None:
+    def take_approval(self, event: Approval) -> None:
         """Take a question about a call, or its answer."""
-        card = self._card_of(event.call_id)
+        card = self._find_or_add(event.call_id)
         if event.stage == "requested":
             card.asked, card.status = event, "waiting"
         else:
@@ -154,7 +154,7 @@ class Calls:
                 card.args = event.args
         self._cards.touch(card)
 
-    def live_approval(self, event: Delta) -> None:
+    def take_live_approval(self, event: Delta) -> None:
         """Take a question that a replay asks live, or its answer: an `Approval` as JSON.
 
         It belongs to the call that the delta names, not to the call in the recorded event.
@@ -164,9 +164,9 @@ class Calls:
         except _UNREADABLE:
             return
         if isinstance(approval, Approval):
-            self.approval(msgspec.structs.replace(approval, call_id=event.block))
+            self.take_approval(msgspec.structs.replace(approval, call_id=event.block))
 
-    def execute(self, event: Execute) -> None:
+    def take_execute(self, event: Execute) -> None:
         """Take the start of a batch."""
         batch = Batch(event.calls)
         batch.started = event.ts
@@ -176,15 +176,15 @@ class Calls:
                 card.batch = batch
                 self._cards.touch(card)
 
-    def started(self, event: Started) -> None:
+    def take_started(self, event: Started) -> None:
         """Take the start of a call."""
-        card = self._card_of(event.call_id, event.name)
+        card = self._find_or_add(event.call_id, event.name)
         card.status, card.started = "running", event.ts
         self._cards.touch(card)
 
-    def progress(self, event: Progress) -> None:
+    def take_progress(self, event: Progress) -> None:
         """Take output and progress of a running call."""
-        card = self._card_of(event.call_id)
+        card = self._find_or_add(event.call_id)
         if card.status in {"queued", "waiting"}:  # some formats do not report the start of a call
             card.status, card.started = "running", event.ts
         means = meaning(event.data)
@@ -195,15 +195,15 @@ class Calls:
             card.data = event.data
             # data that moves no bar and holds more than a text or a message is shown as it is
             if fraction is None and not text and (means.rest or not means.message):
-                card.output.append(line_of(event.data, fresh=card.output.last(1) in {"", "\n"}))
+                card.output.append(format_data(event.data, fresh=card.output.last(1) in {"", "\n"}))
         card.message = event.message or means.message or card.message
         if fraction is not None:
             _move_bar(card, fraction, means, event.ts)
         self._cards.touch(card)
 
-    def result(self, event: Result) -> None:
+    def take_result(self, event: Result) -> None:
         """Take the result of a call."""
-        card = self._card_of(event.call_id, event.name)
+        card = self._find_or_add(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
         card.duration, card.early, card.attachments = event.duration, "", event.attachments
         card.ended = card.started + event.duration if card.started and event.duration else event.ts
@@ -223,9 +223,10 @@ def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) ->
     card.first = card.first or (fraction, now)
 
 
-def line_of(data: Any, *, fresh: bool) -> str:
+def format_data(data: Any, *, fresh: bool) -> str:
     """Return progress data as one bounded line of JSON; `fresh`: the line before has ended."""
     text = json.dumps(data, ensure_ascii=False, default=str)
-    excess = len(text) - LINE
-    line = text if excess <= 0 else f"{text[:LINE]}… {count_noun(excess, 'more character')}"
-    return f"{'' if fresh else chr(10)}{line}\n"
+    excess = len(text) - LONGEST_DATA
+    if excess > 0:
+        text = f"{text[:LONGEST_DATA]}… {count_noun(excess, 'more character')}"
+    return f"{text}\n" if fresh else f"\n{text}\n"

@@ -98,20 +98,20 @@ class RunView:
         self._notes = Notes(cards)
         # events and deltas that one part handles alone; `_HANDLERS` has the others
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
-            e.Call: self._calls.call,
-            e.Approval: self._calls.approval,
-            e.Execute: self._calls.execute,
-            e.Started: self._calls.started,
-            e.Progress: self._calls.progress,
-            e.Result: self._calls.result,
-            e.Respond: self._texts.respond,
-            e.Unknown: self._notes.unknown,
-            e.Metric: self.usage.metric,
+            e.Call: self._calls.take_call,
+            e.Approval: self._calls.take_approval,
+            e.Execute: self._calls.take_execute,
+            e.Started: self._calls.take_started,
+            e.Progress: self._calls.take_progress,
+            e.Result: self._calls.take_result,
+            e.Respond: self._texts.take_block,
+            e.Unknown: self._notes.add_unknown,
+            e.Metric: self.usage.take_metric,
         }
         self._deltas: dict[str, Callable[[e.Delta], None]] = {
-            "think": self._thoughts.delta,
-            "respond": self._texts.delta,
-            "map": self.maps.delta,
+            "think": self._thoughts.take_delta,
+            "respond": self._texts.take_delta,
+            "map": self.maps.take_delta,
             **self._calls.deltas,
         }
 
@@ -156,7 +156,7 @@ class RunView:
 
     def open_calls(self) -> list[CallCard]:
         """Return the cards of calls without a result."""
-        return self._calls.open()
+        return self._calls.list_open()
 
     @property
     def running(self) -> bool:
@@ -248,12 +248,12 @@ class RunView:
         self._list.add(UserCard(key, event.content, event.attachments))
 
     def _think(self, event: e.Think) -> None:
-        self._thoughts.think(event, self.log_start, self._previous)
+        self._thoughts.take_thought(event, self.log_start, self._previous)
 
     def _node(self, event: e.Node) -> None:
         """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
-            self._retries.request(event)
+            self._retries.take_request(event)
             if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):
                 self.forced = last
             return
@@ -276,13 +276,13 @@ class RunView:
         if event.kind == "context" and isinstance(fields.get("text"), str):
             changed = fields.get("changed")
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            self._notes.own_card(event)
+            self._notes.add_card_of_own(event)
             return
         if event.kind == "model" and isinstance(fields.get("model"), str):
             self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
-            self._notes.own_card(event)
+            self._notes.add_card_of_own(event)
             return
-        if self.maps.state(event):
+        if self.maps.take_state(event):
             return
         if event.kind == "mcp":
             self._calls.add_server(fields)
@@ -292,17 +292,17 @@ class RunView:
             self.left_out = str(fields.get("note") or "")
             if not fields.get("text"):
                 return
-        self._notes.state(event)
+        self._notes.add_state(event)
 
     def _extension(self, event: e.Extension) -> None:
-        if not self._plans.extension(event):
-            self._notes.extension(event)
+        if not self._plans.take_extension(event):
+            self._notes.add_extension(event)
 
     def _error(self, event: e.Error) -> None:
-        if self._calls.error(event):
+        if self._calls.take_error(event):
             return
         if event.code == "retry":
-            self._retries.failed(event)
+            self._retries.take_failure(event)
         else:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
@@ -315,7 +315,7 @@ class RunView:
         for view in self._views.values():
             view.cut_off(event)
         self._close(event)
-        self._texts.reply(event)
+        self._texts.take_reply(event)
         self._texts.end()
 
     def _close(self, event: e.End) -> None:

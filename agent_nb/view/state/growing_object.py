@@ -4,8 +4,8 @@ Why: people read the arguments of a call while they are written. A parser of who
 all of them again with every piece.
 
 Rules
-- `value` does not depend on the chunking: half an escape, or the first half of a surrogate pair,
-  waits for the rest. A half that stays alone becomes U+FFFD.
+- `take_value` does not depend on the chunking: half an escape, or the first half of a surrogate
+  pair, waits for the rest. A half that stays alone becomes U+FFFD.
 - A string appears with its opening quote; a number, `true`, `false` and `null` only once they have
   ended (1 may become 12). Of duplicate keys the last counts.
 - Raw control characters in strings are accepted, since small models write them; all else is strict.
@@ -61,17 +61,19 @@ class GrowingObject:
         self._held = ""  # the end of the last chunk, if it may be part of an escape
         self._size = 0  # characters that were fed
 
-    @property
-    def value(self) -> dict[str, Any]:
-        """The members so far, in a new dict; nested objects and lists in it go on growing."""
+    def take_value(self) -> dict[str, Any]:
+        """Return the members so far, in a new dict; nested objects and lists in it go on growing.
+
+        It joins the pieces of an unfinished string, so call it for each paint, not for each piece.
+        """
         if self._string is not None and self._expected != "colon":  # not a key
             self._set_text()
         return dict(self._root)
 
     def read(self, text: Text) -> dict[str, Any]:
-        """Take what is new in `text`, the same growing text each time; return `value`."""
+        """Take what is new in `text`, the same growing text each time; return `take_value()`."""
         self.feed(text.tail(len(text) - self._size))
-        return self.value
+        return self.take_value()
 
     def feed(self, text: str) -> None:
         """Take more of the text."""
@@ -89,7 +91,7 @@ class GrowingObject:
         """End the text and return the object. Raises ValueError if it is not a whole one."""
         if self.broken or self._expected != "nothing":
             raise ValueError("the text is not a whole JSON object")
-        return self.value
+        return self.take_value()
 
     def _read_string(self, pieces: list[str], text: str, at: int) -> int:
         """Read more of a string; return the position behind it."""

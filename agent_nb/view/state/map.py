@@ -18,11 +18,10 @@ from msgspec import Meta
 from ...events import Delta, State
 from .cards import Card, CardList
 
-STOPPED = (
-    "stopped"  # the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
-)
+# the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
+STOPPED = "stopped"
 QUARTERS = 4  # a map's counts are kept at each quarter, for views that cannot draw a bar
-LONGEST = 1 << 20  # characters of live counts
+LONGEST_COUNTS = 1 << 20  # characters of live counts
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
 Figure = Annotated[float, Meta(ge=0, le=1e12)]
@@ -133,25 +132,25 @@ class Maps:
         self.card: MapCard | None = None
         self.here = False
 
-    def state(self, event: State) -> bool:
+    def take_state(self, event: State) -> bool:
         """Take a state if it belongs to a map; return whether it does."""
-        is_map = self._state(event)
+        is_map = self._take_state(event)
         self.here = self.here or (is_map and event.origin != "imported")
         return is_map
 
-    def _state(self, event: State) -> bool:
+    def _take_state(self, event: State) -> bool:
         if event.kind in ("map.rows", "map.scores"):  # the card shows a sample of them
             return self.card is not None
         if event.kind == "map.plan":
-            return self._take_plan(_read(event.payload, MapPlan))
-        return event.kind == "map" and self._take_end(_read(event.payload, MapCounts))
+            return self._take_plan(_read_payload(event.payload, MapPlan))
+        return event.kind == "map" and self._take_end(_read_payload(event.payload, MapCounts))
 
-    def delta(self, event: Delta) -> None:
+    def take_delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""
-        counts = _decode_counts(event.text) if len(event.text) <= LONGEST else None
+        counts = _decode_counts(event.text) if len(event.text) <= LONGEST_COUNTS else None
         if counts is None or (self.card is not None and self.card.done):
             return
-        card = self._open(counts.total)
+        card = self._find_or_add(counts.total)
         before, card.counts = card.counts, counts
         # the last quarter ends with the map, whose final counts are shown apart
         if int(before.fraction * QUARTERS) < int(counts.fraction * QUARTERS) < QUARTERS:
@@ -167,7 +166,7 @@ class Maps:
     def _take_plan(self, plan: MapPlan | None) -> bool:
         if plan is None:
             return False
-        card = self._open(plan.rows * max(1, plan.repeats))
+        card = self._find_or_add(plan.rows * max(1, plan.repeats))
         card.plan = plan
         self._cards.touch(card)
         return True
@@ -175,19 +174,19 @@ class Maps:
     def _take_end(self, counts: MapCounts | None) -> bool:
         if counts is None:
             return False
-        card = self._open(counts.total)
+        card = self._find_or_add(counts.total)
         card.counts, card.done = counts, True
         self._cards.touch(card)
         return True
 
-    def _open(self, total: int) -> MapCard:
+    def _find_or_add(self, total: int) -> MapCard:
         if self.card is None:
             self.card = MapCard(self._cards.new_key("map"), total)
             self._cards.add(self.card)
         return self.card
 
 
-def _read(payload: Any, kind: Any) -> Any:
+def _read_payload(payload: Any, kind: Any) -> Any:
     """Return a payload as a value of the type `kind`, None if it has another form."""
     try:
         return msgspec.convert(payload, kind)

@@ -8,7 +8,7 @@ Rules
 - A backtrack to depth k keeps the first k chosen candidates and marks the others as given up.
 - A graph has nodes by id. If an expansion says only how many nodes it adds, then so many new nodes
   are put below it as they appear; the latest expansion is filled first.
-- Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
+- Events that fit no plan are left to the notes (`take_extension` returns False); no payload raises.
 - A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
 
@@ -23,7 +23,7 @@ from ..format import short
 from .cards import Card, CardList
 
 NAMESPACE = "loom"  # of the extension events
-LARGEST = 1e15  # larger numbers are ignored
+LARGEST_NUMBER = 1e15  # larger numbers are ignored
 Obj = dict[str, Any]  # the payload of an event
 #: A candidate is open, passed, chosen or left; a node of a graph planned, running, ok or error.
 ThoughtStatus = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
@@ -85,7 +85,7 @@ class Plans:
         self._cards = cards
         self._plans: dict[str, PlanCard] = {}  # the newest of each shape
 
-    def extension(self, event: Extension) -> bool:
+    def take_extension(self, event: Extension) -> bool:
         """Fold an extension event into its plan; return False if it belongs to none."""
         handler = HANDLERS.get(event.name) if event.namespace == NAMESPACE else None
         if handler is None or not isinstance(event.payload, dict):
@@ -131,28 +131,23 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     index = read_number(payload.get("chosen"))
     if not scores and index is None:
         return False
-    group = _find_candidates(card, len(scores))
+    group = _find_or_add_candidates(card, len(scores))
     for thought, score in zip(group, scores, strict=False):
         thought.score = score
-    chosen = (
-        int(index)
-        if index is not None and 0 <= index < len(group) and index == int(index)
-        else None
-    )
-    for position, thought in enumerate(group):
-        if position == chosen:
-            thought.status, thought.note = "chosen", ""
-        elif thought.status == "open":
+    for thought in group:
+        if thought.status == "open":
             thought.status = "passed"
-    if chosen is None:
-        card.remarks.append(f"chose {text_of(payload.get('chosen'))}, which is not a candidate")
+    if index is not None and index in range(len(group)):
+        chosen = group[int(index)]
+        chosen.status, chosen.note = "chosen", ""
+        card.path.append(chosen)
     else:
-        card.path.append(group[chosen])
+        card.remarks.append(f"chose {text_of(payload.get('chosen'))}, which is not a candidate")
     card.unscored = []
     return True
 
 
-def _find_candidates(card: PlanCard, count: int) -> list[Thought]:
+def _find_or_add_candidates(card: PlanCard, count: int) -> list[Thought]:
     """Return the candidates that `count` scores belong to.
 
     They are the unscored ones, else the last children of the path's end, else new ones.
@@ -170,18 +165,19 @@ def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
     depth, reason = read_number(payload.get("to_depth")), payload.get("reason")
     if depth is None and not isinstance(reason, str):
         return False
-    # without a depth: one step back
-    keep = min(int(depth) if depth is not None else len(card.path) - 2, len(card.path) - 1)
-    keep = max(0, keep)
-    given_up, card.path = card.path[keep + 1 :], card.path[: keep + 1]
+    if not isinstance(reason, str):
+        reason = ""
+    if depth is None:
+        depth = len(card.chosen) - 1  # one step back
+    kept = max(0, min(int(depth), len(card.chosen)))  # candidates that stay on the path
+    given_up = card.chosen[kept:]
     for thought in (*given_up, *card.unscored):
         thought.status = "left"
-    why = reason if isinstance(reason, str) else ""
     if given_up:
-        given_up[0].note = why
-    elif why:
-        card.remarks.append(f"back to depth {keep}: {why}")
-    card.unscored = []
+        given_up[0].note = reason
+    elif reason:
+        card.remarks.append(f"back to depth {kept}: {reason}")
+    card.path, card.unscored = card.path[: kept + 1], []
     card.backtracks += 1
     return True
 
@@ -192,7 +188,7 @@ def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
 def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
     ids = payload.get("node_ids")
     names = [text_of(i) for i in ids] if isinstance(ids, list) else []
-    card.counts = [_count(payload.get("node_count")), _count(payload.get("edge_count"))]
+    card.counts = [_read_count(payload.get("node_count")), _read_count(payload.get("edge_count"))]
     for name in names:
         if name not in card.nodes:
             _add_node(card, card.root, name)
@@ -200,7 +196,7 @@ def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
-    node = _find_node(card, payload)
+    node = _find_or_add_node(card, payload)
     if node is None:
         return False
     node.status, node.started, node.note = "running", ts, ""
@@ -210,7 +206,7 @@ def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
 
 def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, field: str) -> bool:
     """Close a node; the `field` of the payload holds its result or its error."""
-    node = _find_node(card, payload)
+    node = _find_or_add_node(card, payload)
     if node is None:
         return False
     node.status = status
@@ -221,29 +217,30 @@ def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, fi
 
 def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
     """Add nodes below a node: by name, or only their number."""
-    node = _find_node(card, payload)
+    node = _find_or_add_node(card, payload)
     if node is None:
         return False
     added = payload.get("nodes_added")
     if isinstance(added, list):
-        for name in map(_name_of, added):
+        for name in map(_read_name, added):
             if name and name not in card.nodes:
                 _add_node(card, node, name)
-    elif (room := _count(added)) > 0:
+    elif (room := _read_count(added)) > 0:
         node.unnamed += room
         card.with_room.append(node)
     edges = payload.get("edges_added")
-    card.counts[1] += len(edges) if isinstance(edges, list) else _count(edges)
+    card.counts[1] += len(edges) if isinstance(edges, list) else _read_count(edges)
     card.expanded += 1
     return True
 
 
-def _find_node(card: PlanCard, payload: Obj) -> Thought | None:
+def _find_or_add_node(card: PlanCard, payload: Obj) -> Thought | None:
     """Return the node that a payload names, or None if it names none.
 
-    A node that no plan named is put below the latest expansion that has room, else below the root.
+    A node that no plan named is new: it is put below the latest expansion that has room, else below
+    the root.
     """
-    name = _name_of(payload)
+    name = _read_name(payload)
     if not name:
         return None
     if name in card.nodes:
@@ -260,7 +257,7 @@ def _add_node(card: PlanCard, parent: Thought, name: str) -> Thought:
     return node
 
 
-def _name_of(value: Any) -> str:
+def _read_name(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("id", value.get("node_id"))
     if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
@@ -280,14 +277,16 @@ def text_of(value: Any) -> str:
 
 
 def read_number(value: Any) -> float | None:
-    """Return a foreign number; None if it is not a number, or larger than `LARGEST`."""
+    """Return a foreign number; None if it is not a number, or larger than `LARGEST_NUMBER`."""
     plausible = (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= LARGEST_NUMBER
     )
     return float(value) if plausible else None
 
 
-def _count(value: Any) -> int:
+def _read_count(value: Any) -> int:
     count = read_number(value)
     return int(count) if count is not None and count >= 0 else 0
 

@@ -18,7 +18,7 @@ from .cards import CardList, RetryCard
 
 # the message of a retry goes on so after the reason
 AGAIN = " Trying again in "
-LONGEST = 86_400.0  # seconds; a longer announced wait is ignored
+LONGEST_WAIT = 86_400.0  # seconds; a longer announced wait is ignored
 
 
 class Retries:
@@ -34,15 +34,15 @@ class Retries:
         """The card of a request that waits to be made again, or None."""
         return self._retry if self._retry is not None and self._retry.since else None
 
-    def request(self, event: Node) -> None:
+    def take_request(self, event: Node) -> None:
         """Take the start or the end of a request to the model."""
         if event.phase == "exit":
-            self._pause = _seconds((event.data or {}).get("retry_in"))
+            self._pause = _read_seconds((event.data or {}).get("retry_in"))
         elif self._retry is not None:
             self._retry.end_wait(event.ts)
             self._cards.touch(self._retry)
 
-    def failed(self, event: Error) -> None:
+    def take_failure(self, event: Error) -> None:
         """Take a failure after which the request is made again."""
         card = self._retry
         if card is None:
@@ -60,11 +60,9 @@ class Retries:
         during the wait.
         """
         card = self._retry
-        if (
-            card is None
-            or isinstance(event, Node)
-            or (isinstance(event, Error) and event.code == "retry")
-        ):
+        if card is None or isinstance(event, Node):
+            return
+        if isinstance(event, Error) and event.code == "retry":
             return
         if isinstance(event, Delta) and card.since:
             return  # only stored events end a wait, so that a replay measures the same one
@@ -75,5 +73,5 @@ class Retries:
         self._cards.touch(card)
 
 
-def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and 0 < value <= LONGEST else 0.0
+def _read_seconds(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and 0 < value <= LONGEST_WAIT else 0.0

@@ -49,7 +49,7 @@ class TextCards:
     def note_event(self, event: Event) -> None:
         """Note how an event continues the texts; finish the newest card if its text is complete.
 
-        Call this before `delta`, `respond` or `reply` takes the event.
+        Call this before `take_delta`, `take_block` or `take_reply` takes the event.
         """
         self._step = self._blocks.add(event)
         if self.answer is not None and self._blocks.over:
@@ -60,22 +60,14 @@ class TextCards:
             card.done = True
             self._cards.touch(card)
 
-    def _find_card(self, event: Delta | Respond) -> RespondCard:
-        """Return the card that a block belongs to, ready to take the block."""
+    def _open_card(self, event: Delta | Respond) -> RespondCard:
+        """Return the card that a block belongs to, an old or a new one, ready to take the block."""
         alias, last = f"respond:{event.block}", self.answer
-        if self._step == "same" and isinstance(card := self._cards.find(alias), RespondCard):
+        card = self._cards.find(alias)
+        if self._step == "same" and isinstance(card, RespondCard):
             return card
-        thought_between_paragraphs = (
-            last is not None
-            and isinstance(self._cards.cards[-1], ThinkCard)
-            and between_paragraphs(last.text)
-        )
-        if (
-            last is None
-            or self._step == "begin"
-            or (self._step == "go_on" and thought_between_paragraphs)
-        ):
-            last = self._new_text(begins=self._step == "begin")
+        if last is None or self._step == "begin" or self._parted_by_thought(last):
+            last = self._add_card(begins=self._step == "begin")
         elif self._step == "instead":
             for card in self._pieces:  # the newest text is repeated from its beginning
                 card.text = Text()
@@ -86,7 +78,16 @@ class TextCards:
         self._cards.add_alias(last, alias)
         return last
 
-    def _new_text(self, *, begins: bool) -> RespondCard:
+    def _parted_by_thought(self, last: RespondCard) -> bool:
+        """Return whether the text goes on after a thought between two of its paragraphs."""
+        return (
+            self._step == "go_on"
+            and isinstance(self._cards.cards[-1], ThinkCard)
+            and between_paragraphs(last.text)
+        )
+
+    def _add_card(self, *, begins: bool) -> RespondCard:
+        """Add a card for a text that `begins`, or for the next piece of the newest text."""
         if self.answer is not None:
             self._finish(self.answer)
         self.answer = RespondCard(self._cards.new_key("respond"))
@@ -95,15 +96,15 @@ class TextCards:
         self._cards.add(self.answer)
         return self.answer
 
-    def delta(self, event: Delta) -> None:
+    def take_delta(self, event: Delta) -> None:
         """Append a piece of a text."""
-        card = self._find_card(event)
+        card = self._open_card(event)
         card.text.append(event.text)
         self._cards.touch(card)
 
-    def respond(self, event: Respond) -> None:
+    def take_block(self, event: Respond) -> None:
         """Take a whole text block, whose deltas may be in the card already."""
-        card, text = self._find_card(event), event.content
+        card, text = self._open_card(event), event.content
         if name := read_answer_type(event):
             card.typed, card.text, card.block_start = name, Text(text), 0
         elif len(card.text) == card.block_start:
@@ -122,7 +123,7 @@ class TextCards:
                 card.cut_off()
                 self._cards.touch(card)
 
-    def reply(self, event: End) -> None:
+    def take_reply(self, event: End) -> None:
         """Show the reply in the end of an imported run, unless it only repeats what is shown.
 
         A reply that differs from the newest text replaces it if that text is not complete.
@@ -131,7 +132,7 @@ class TextCards:
         if not reply or self._shows("".join(reply.split())):
             return
         self._step = "instead" if self.answer is not None and not self._blocks.over else "begin"
-        self.respond(Respond(content=reply))
+        self.take_block(Respond(content=reply))
 
     def _shows(self, reply: str) -> bool:
         """Return whether a reply, without its white space, is shown already.

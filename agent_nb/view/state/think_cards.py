@@ -20,20 +20,20 @@ class ThinkCards:
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
 
-    def delta(self, event: Delta) -> None:
+    def take_delta(self, event: Delta) -> None:
         """Append a piece of a thought."""
-        card = self._find_card(event)
+        card = self._find_or_add(event)
         card.started = card.started or event.ts
         card.text.append(event.text)
         self._cards.touch(card)
 
-    def think(self, event: Think, log_start: float, previous: float) -> None:
+    def take_thought(self, event: Think, log_start: float, previous: float) -> None:
         """Take a whole thought.
 
         The times of its deltas count from `log_start`; `previous` is the time of the event before.
         Both are epoch seconds.
         """
-        card = self._find_card(event)
+        card = self._find_or_add(event)
         if str(card.text) != event.content:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
@@ -50,7 +50,7 @@ class ThinkCards:
                 card.cut_off(now)
                 self._cards.touch(card)
 
-    def _find_card(self, event: Delta | Think) -> ThinkCard:
+    def _find_or_add(self, event: Delta | Think) -> ThinkCard:
         """Return the open card of a thought, or a new one."""
         alias = f"think:{event.block}"
         card = self._cards.find(alias) if event.block else None

@@ -25,7 +25,7 @@ class Usage:
         self.unpriced = False  # the total lacks the cost of a request
         self.streamed = 0
 
-    def metric(self, event: Metric) -> None:
+    def take_metric(self, event: Metric) -> None:
         """Take the metric of a request of this run."""
         self.total = event.total
         self.estimated = self.estimated or event.estimated
