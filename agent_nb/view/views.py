@@ -56,16 +56,16 @@ class Views:
         earlier pages. If it rises, there is a view all the same.
         """
         with self._lock:
-            seen = number > 0 or (self.counted and number > self._number)
-            self._number = number
-            if seen:
+            has_view = number > 0 or (self.counted and number > self._number)
+            # a browser page that opened and reports no view does not get the time of `OPENING`
+            waits_already = bool(self._schedule) and not self._opening
+            self._number, self._opening = number, False
+            if has_view:
                 # the first step of `MISSED` is still due: the front end made this view, not `act`
                 self.shown_again = self.shown_again or self._schedule == MISSED
                 self.counted, self.lost, self._schedule = True, False, ()
-            # a browser page that opened and reports no view does not get the time of `OPENING`
-            elif self.counted and not self.lost and (self._opening or not self._schedule):
+            elif self.counted and not self.lost and not waits_already:
                 self._since, self._schedule = now, MISSED
-            self._opening = False
 
     def opened(self, now: float) -> None:
         """Note that a browser page opens: from now on views are counted from 0."""

@@ -668,8 +668,8 @@ class Watched:
 @pytest.fixture
 def watched(acts, monkeypatch):
     heard: list[bool] = []
-    monkeypatch.setattr(root, "hears_beside_cell", lambda _: True)
-    monkeypatch.setattr(root, "beside_cell", lambda _: lambda: heard.append(True))
+    monkeypatch.setattr(root, "is_heard_beside_cell", lambda _: True)
+    monkeypatch.setattr(root, "hear_beside_cell", lambda _: lambda: heard.append(True))
     made = Watched(acts)
     made.heard = heard
     yield made

@@ -3,7 +3,7 @@
 Why bounded: a page with a tree of a million members does not open.
 
 Rules
-- JSON is bounded here (`ENTRIES`, `DEPTH`), tables and diffs by the cards.
+- JSON is bounded here (`MOST_ENTRIES`, `MOST_LEVELS`), tables and diffs by the cards.
 - A table or diff that is too tall or too wide scrolls in a box that the keyboard reaches.
 """
 
@@ -19,14 +19,17 @@ from .. import nodes, theme, visible
 from ..format import count_noun
 from .markup import LETTERS, LINES, style, tab_stop, text
 
-DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open; members that a level shows
+MOST_LEVELS, MOST_ENTRIES = 6, 60  # of a JSON value: levels that open, members of each
+LONGEST_SCALAR = 2000  # characters of JSON
 # letters of the longest cell that stays on one line: one of a single word, one of several words
-WORD, WORDS = 32, 16
+LONGEST_WORD, LONGEST_WORDS = 32, 16
+
+LETTER_PX, PADDING_PX = 7, 26  # width of a letter in a table, about, and of a cell's padding
 
 
 def json_tree(node: nodes.Json) -> str:
     """Return a JSON value as a tree of folds."""
-    tree = _tree(node.value, DEPTH)
+    tree = _tree(node.value, MOST_LEVELS)
     return f"<div{style('margin:4px 0 0', theme.SMALL_TEXT, 'line-height:1.5')}>{tree}</div>"
 
 
@@ -35,30 +38,31 @@ def _tree(value: Any, depth: int) -> str:
     if not isinstance(value, dict | list) or not value:
         return _leaf(value)
     pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
-    lines = [_entry(key, item, depth) for key, item in pairs[:ENTRIES]]
-    if len(pairs) > ENTRIES:
-        lines.append(f"<div{style(theme.ink('muted'))}>… {len(pairs) - ENTRIES:,} more</div>")
+    lines = [_entry(key, item, depth) for key, item in pairs[:MOST_ENTRIES]]
+    if len(pairs) > MOST_ENTRIES:
+        lines.append(f"<div{style(theme.ink('muted'))}>… {len(pairs) - MOST_ENTRIES:,} more</div>")
     return "".join(lines)
 
 
 def _entry(key: Any, item: Any, depth: int) -> str:
     """Return a member as a line, or as a fold if it has members itself."""
     name = f"<code{style(theme.MONO, theme.syntax('name'))}>{text(str(key))}</code>"
-    if not isinstance(item, dict | list) or not item:
+    if not isinstance(item, dict | list) or not item or depth <= 0:
         return f"<div>{name} {_leaf(item)}</div>"
-    size = count_noun(len(item), "field" if isinstance(item, dict) else "item")
-    size_html = f"<span{style(theme.ink('muted'))}>{size}</span>"
-    if depth <= 0:
-        return f"<div>{name} {_leaf(item)}</div>"
-    summary = f"<summary{style(theme.SUMMARY)}>{name} {size_html}</summary>"
-    open_attribute = " open" if depth == DEPTH and len(item) <= 5 else ""
+    count = count_noun(len(item), "field" if isinstance(item, dict) else "item")
+    size = f"<span{style(theme.ink('muted'))}>{count}</span>"
+    summary = f"<summary{style(theme.SUMMARY)}>{name} {size}</summary>"
+    open_attribute = " open" if depth == MOST_LEVELS and len(item) <= 5 else ""
     return f"<details{open_attribute}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
 
 
 def _leaf(value: Any) -> str:
-    family = "number" if isinstance(value, int | float) else "keyword"
-    family = "string" if isinstance(value, str) else family
-    source = cut_end(json.dumps(value, ensure_ascii=False, default=str), 2000)
+    """Return a value in one line, as JSON coloured by its type."""
+    if isinstance(value, str):
+        family = "string"
+    else:
+        family = "number" if isinstance(value, int | float) else "keyword"
+    source = cut_end(json.dumps(value, ensure_ascii=False, default=str), LONGEST_SCALAR)
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(source)}</code>"
 
 
@@ -77,14 +81,17 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
 
 
 def _width_style(node: nodes.Table, column: int, cell: str) -> str:
-    """Return the style of a cell's width: a date stays on one line, a long text has room."""
+    """Return the style of a cell's width: a date stays on one line, a long text has room.
+
+    A table that cuts some columns shares its width among these; the others fit their longest cell.
+    """
     if column in node.cut:
         return theme.CUT
     if node.cut:
         letters = max(len(row[column]) for row in (node.columns, *node.rows))
-        # about 7 px for a letter of this size, and the padding
-        return f"{theme.SHORT};width:{7 * letters + 26}px"
-    return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
+        return f"{theme.SHORT};width:{LETTER_PX * letters + PADDING_PX}px"
+    longest_short = LONGEST_WORDS if " " in cell else LONGEST_WORD
+    return theme.SHORT if len(cell) <= longest_short else theme.LONG
 
 
 def _alignment(node: nodes.Table, column: int) -> str:

@@ -31,7 +31,9 @@ from ..markdown.split import Segment, Splitter, parse_segment
 from .cells import cell_width, pad
 
 NARROWEST, WIDEST = 24, 100  # columns of a line
-INDENT = 2
+NARROWEST_BLOCK = 8  # columns, in lists and quotes
+RULE = 40  # columns at most
+CODE_INDENT = 4  # columns
 GROWTH = 20  # the open end is drawn again once it has grown by this part, 1/20, of itself
 # part of a line, or family of tokens of code -> parameters of its escape sequence
 STYLES = {
@@ -53,6 +55,8 @@ STYLES = {
 MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}
 Run = tuple[str, str]  # a text and the parameters of its style
 _PAIRED = ("`", "*", "_", "~", "$")  # marks that come in pairs: an odd one is open
+# a bracket with a whole link, or with text after it that excludes a link
+_DECIDED_BRACKET = re.compile(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])")
 
 
 class Terminal(msgspec.Struct, frozen=True):
@@ -116,12 +120,12 @@ class MarkdownWriter:
         # a long open end is drawn at each growth by a fixed share: linear time in all
         if size - self._drawn < size // GROWTH:
             return []
-        source = _cut_open_marks(tail.source)
+        source = _select_settled(tail.source)
         if not source:
             return []
         self._drawn = size
         lines = self._draw(msgspec.structs.replace(tail, source=source))
-        if not _is_fence(source) or not self._terminal.styled:
+        if not _begins_fence(source) or not self._terminal.styled:
             lines = lines[:-1]  # the last line may get another word, or is the closing fence
         new = self._select_new(lines, first=tail.first)
         self._written = max(self._written, len(lines))
@@ -136,26 +140,30 @@ class MarkdownWriter:
             return visible.show_output(segment.source).rstrip("\n").split("\n")
 
 
-def _is_fence(source: str) -> bool:
+def _begins_fence(source: str) -> bool:
     return source.lstrip(" ").startswith(("```", "~~~"))
 
 
-def _cut_open_marks(source: str) -> str:
-    """Return the longest beginning of an open block that leaves no mark open, or ""."""
-    if _is_fence(source):
+def _select_settled(source: str) -> str:
+    """Return the longest beginning of an open block that later text does not change, or ""."""
+    if _begins_fence(source):
         return source[: source.rfind("\n") + 1]
-    # a table needs its last row for the widths, a formula its end
-    if "|" in source.partition("\n")[0] or source.lstrip().startswith(("$$", "\\[", "\\begin")):
-        return ""
-    cut = max(source.rfind(" "), source.rfind("\n")) + 1
+    has_row = "|" in source.partition("\n")[0]
+    if has_row or source.lstrip().startswith(("$$", "\\[", "\\begin")):
+        return ""  # a table needs its last row for the widths, a formula its end
+    words = source[: _end_of_words(source)]
     for mark in _PAIRED:
-        if source.count(mark, 0, cut) % 2:
-            cut = source.rfind(mark, 0, cut)
-    # a bracket may become a link, unless the link is whole or the text after it excludes one
-    opening = source.rfind("[", 0, cut)
-    if opening >= 0 and not re.match(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])", source[opening:cut]):
-        cut = opening
-    return source[: max(source.rfind(" ", 0, cut), source.rfind("\n", 0, cut)) + 1]
+        if words.count(mark) % 2:
+            words = words[: words.rfind(mark)]
+    bracket = words.rfind("[")
+    if bracket >= 0 and not _DECIDED_BRACKET.match(words, bracket):
+        words = words[:bracket]
+    return words[: _end_of_words(words)]
+
+
+def _end_of_words(source: str) -> int:
+    """Return the position after the last space or line end."""
+    return max(source.rfind(" "), source.rfind("\n")) + 1
 
 
 class _Drawer:
@@ -167,13 +175,13 @@ class _Drawer:
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode], width: int) -> list[str]:
         """Return the lines of blocks below one another."""
-        return [line for node in nodes for line in self._block(node, max(8, width))]
+        return [line for node in nodes for line in self._block(node, max(NARROWEST_BLOCK, width))]
 
     def _block(self, node: SyntaxTreeNode, width: int) -> list[str]:
         if node.type in ("fence", "code_block"):
             return self._code(node, width)
         if node.type == "hr":
-            return ["─" * min(width, 40)]
+            return ["─" * min(width, RULE)]
         if node.type == "table":
             return self._table(node, width)
         if node.type in ("bullet_list", "ordered_list"):
@@ -197,7 +205,7 @@ class _Drawer:
             lines[-1] += self._style(first, STYLES.get(family, ""))
             lines += [self._style(line, STYLES.get(family, "")) for line in rest]
         fence = [] if self._styled else ["```"]
-        return [*fence, *(f"{' ' * 2 * INDENT}{line}".rstrip() for line in lines), *fence]
+        return [*fence, *(f"{' ' * CODE_INDENT}{line}".rstrip() for line in lines), *fence]
 
     def _list(self, node: SyntaxTreeNode, width: int) -> list[str]:
         number = self._number if node.level == 0 else None

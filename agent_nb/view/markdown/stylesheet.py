@@ -37,18 +37,19 @@ def css() -> str:
 def _shorten_tag(match: re.Match[str]) -> str:
     """Return the start of a tag without a style that `css` has; a code token gets its class."""
     tag, rules = match.groups()
-    known = _known()
-    if known.get(tag) in {rules, f"{rules};{UNBROKEN}"}:
+    if _rules_of_tags().get(tag) in {rules, f"{rules};{UNBROKEN}"}:
         return f"<{tag}"
-    name = known.get(rules)
-    return f'<span class="{name[1:]}"' if tag == "span" and name else match.group()
+    name = _classes_of_rules().get(rules) if tag == "span" else None
+    return match.group() if name is None else f'<span class="{name}"'
 
 
 @cache
-def _known() -> dict[str, str]:
-    """Return two tables as one: tag → its declarations, a code token's declarations → its class."""
-    table = selectors()
-    return {
-        **{s.split()[-1]: r for s, r in table.items() if s[0] != "."},
-        **{r: s for s, r in table.items() if s[0] == "."},
-    }
+def _rules_of_tags() -> dict[str, str]:
+    """Return the declarations of each tag; a selector such as `pre code` is of its last tag."""
+    return {s.split()[-1]: rules for s, rules in selectors().items() if not s.startswith(".")}
+
+
+@cache
+def _classes_of_rules() -> dict[str, str]:
+    """Return the class of code tokens for the declarations that each of them has."""
+    return {rules: s.removeprefix(".") for s, rules in selectors().items() if s.startswith(".")}

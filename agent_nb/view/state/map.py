@@ -134,16 +134,15 @@ class Maps:
 
     def take_state(self, event: State) -> bool:
         """Take a state if it belongs to a map; return whether it does."""
-        is_map = self._take_state(event)
-        self.here = self.here or (is_map and event.origin != "imported")
-        return is_map
-
-    def _take_state(self, event: State) -> bool:
+        taken = False
         if event.kind in ("map.rows", "map.scores"):  # the card shows a sample of them
-            return self.card is not None
-        if event.kind == "map.plan":
-            return self._take_plan(_read_payload(event.payload, MapPlan))
-        return event.kind == "map" and self._take_end(_read_payload(event.payload, MapCounts))
+            taken = self.card is not None
+        elif event.kind == "map.plan":
+            taken = self._take_plan(_read_payload(event.payload, MapPlan))
+        elif event.kind == "map":
+            taken = self._take_end(_read_payload(event.payload, MapCounts))
+        self.here = self.here or (taken and event.origin != "imported")
+        return taken
 
     def take_delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""

@@ -18,17 +18,17 @@ from contextlib import suppress
 from typing import Any
 
 
-def hears_beside_cell(widget: Any) -> bool:
+def is_heard_beside_cell(widget: Any) -> bool:
     """Return whether messages of a widget may arrive while the cell works."""
     return bool(getattr(_kernel(widget), "_supports_kernel_subshells", False))
 
 
-def beside_cell(widget: Any) -> Callable[[], None]:
-    """Make a widget's messages arrive while the cell works.
+def hear_beside_cell(widget: Any) -> Callable[[], None]:
+    """Make a widget's messages arrive while the cell works; return `acknowledge`.
 
-    Returns a function that must be called whenever a message of the front end has arrived.
+    Call it whenever a message of the front end has arrived.
     """
-    if not hears_beside_cell(widget):
+    if not is_heard_beside_cell(widget):
         return lambda: None
     kernel = _kernel(widget)
     cell = kernel.get_parent("shell")  # the message that runs the cell

@@ -16,10 +16,13 @@ import ipywidgets as w
 
 from .. import fields, nodes, visible
 from ..draw import html
-from .beside_cell import beside_cell
+from .beside_cell import hear_beside_cell
 from .keys import ACTION, FORM, KEYS
 from .kit import Kit
 from .slots import Several, Slot
+
+MOST_ROWS = 24  # of a text area; a longer text scrolls
+CODE_ROWS = 2  # of an area for code, at least
 
 
 class Buttons(Slot):
@@ -57,7 +60,7 @@ class Buttons(Slot):
                 button_style=style,
                 _dom_classes=(f"{ACTION}{node.action}",),
             )
-            acknowledge = beside_cell(button)
+            acknowledge = hear_beside_cell(button)
             button.on_click(lambda _: (acknowledge(), self.kit.press(self._nodes[node.key])))
         self.kit.set(button, "description", node.label)
         self.kit.set(button, "disabled", not node.enabled)
@@ -72,6 +75,7 @@ class Head(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._buttons = Buttons(kit)
+        self._line: Any = None  # a widget, from the first `update` on
 
     def update(self, node: Any) -> None:
         """Show the row; what did not change is not sent, since the node is new with every event."""
@@ -169,28 +173,37 @@ class Editor(Slot):
 def make_field(field: nodes.Field, kit: Kit) -> Any:
     """Return the widget of a field; it sends text when it loses the focus, so before a press."""
     kit.sent += 2  # the widget and its style
-    label = visible.show_hidden(field.name) or ("" if field.kind == "line" else "other arguments")
+    label = visible.show_hidden(field.name) or "other arguments"
     common: dict[str, Any] = {
         "description": "" if field.kind == "line" else label,
         "layout": kit.layout,
         "_dom_classes": ("agent-nb-field", f"agent-nb-{field.kind}"),
     }
     if field.kind == "choice":
-        names = [c if isinstance(c, str) else json.dumps(c) for c in field.choices]
-        index = field.choices.index(field.value)
-        widget = w.Dropdown(options=[(n, i) for i, n in enumerate(names)], index=index, **common)
+        widget = _make_choice(field, common)
     elif field.kind == "flag":
         widget = w.Checkbox(value=field.value, indent=False, **common)
-    elif field.kind in ("line", "number"):
-        text = fields.text_of(field)
-        widget = w.Text(text, placeholder=field.hint, continuous_update=False, **common)
     else:
-        text = fields.text_of(field)
-        lines = text.count("\n") + 1
-        rows = min(24, max(1 if field.kind != "code" else 2, lines + lines // 8))
-        widget = w.Textarea(
-            text, rows=rows, placeholder=field.hint, continuous_update=False, **common
-        )
-    acknowledge = beside_cell(widget)
+        widget = _make_text(field, common)
+    acknowledge = hear_beside_cell(widget)
     widget.observe(lambda _: acknowledge(), "index" if field.kind == "choice" else "value")
     return widget
+
+
+def _make_choice(field: nodes.Field, traits: dict[str, Any]) -> Any:
+    names = [c if isinstance(c, str) else json.dumps(c) for c in field.choices]
+    options = [(name, index) for index, name in enumerate(names)]
+    return w.Dropdown(options=options, index=field.choices.index(field.value), **traits)
+
+
+def _make_text(field: nodes.Field, traits: dict[str, Any]) -> Any:
+    """Return an input of one line, or a text area that shows the whole text if it is not long."""
+    text = fields.text_of(field)
+    traits = {**traits, "placeholder": field.hint, "continuous_update": False}
+    if field.kind in ("line", "number"):
+        return w.Text(text, **traits)
+    lines = text.count("\n") + 1
+    least = CODE_ROWS if field.kind == "code" else 1
+    # a long text has room for some lines more
+    rows = min(MOST_ROWS, max(least, lines + lines // 8))
+    return w.Textarea(text, rows=rows, **traits)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import ipywidgets as w
 
-from .beside_cell import beside_cell, hears_beside_cell
+from .beside_cell import hear_beside_cell, is_heard_beside_cell
 
 
 class Watch(Protocol):
@@ -33,8 +33,8 @@ class Root(w.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
     def begin(self, watch: Watch) -> None:
         """Make front ends count the views, unless counts would arrive only when the cell ends."""
-        if hears_beside_cell(self):
-            self._acknowledge = beside_cell(self)
+        if is_heard_beside_cell(self):
+            self._acknowledge = hear_beside_cell(self)
             self.set_trait("_view_count", 0)
             self._watch = watch
 

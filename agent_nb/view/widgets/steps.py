@@ -17,7 +17,7 @@ import ipywidgets as w
 from .. import nodes
 from ..draw import html
 from ..folds import STEP
-from .beside_cell import beside_cell
+from .beside_cell import hear_beside_cell
 from .kit import Kit
 from .slots import Several, Slot, Still, make_slot, moves
 
@@ -98,7 +98,7 @@ class Fold(Slot):
             layout=self.kit.layout,
             style=self.kit.toggle,
         )
-        self._acknowledge = beside_cell(self._button)
+        self._acknowledge = hear_beside_cell(self._button)
         self._button.observe(self._toggled, "value")
         self._line = self.kit.html(html.summary_line(node))
         self._room = self.kit.box(self._body.widgets, "agent-nb-body")
