@@ -42,10 +42,11 @@ from . import approval
 from .base import Context, custom
 from .node import nested
 
-TAIL, LINES = 1600, 10  # characters and lines of output that are shown while the call runs
-WRITTEN, WRITTEN_LINES = 4000, 8  # the same, of an argument that is being written
-ONE_LINE = 84  # characters that fit on the line of a call
-SHORT = 16  # characters of a gist that a narrow line has room for
+# the end of the output of a running call that is shown, and of an argument that is being written
+OUTPUT_CHARACTERS, OUTPUT_LINES = 1600, 10
+ARGUMENT_CHARACTERS, ARGUMENT_LINES = 4000, 8
+LINE_CHARACTERS = 84  # that fit on the line of a call
+NARROW_CHARACTERS = 16  # of a gist that a narrow line has room for
 TRACEBACK = "Traceback (most recent call last):"
 # statuses of failed calls: drawn open even inside another call, with the message in red
 FAILED = ("error", "denied", "timeout")
@@ -80,34 +81,40 @@ def _open(state: CallCard, context: Context) -> Node:
     line = Row(_head(state), _state(state, context))
     if context.nested and state.status != "waiting":
         return line
-    parts: list[Node] = []
-    if state.status == "writing":
-        parts.extend(_writing(state))
-    if state.status == "waiting":
-        question = approval.card(state, context)
-        parts.extend((question,) if question else ())
-    elif state.status != "writing":
-        parts.extend(called_with(state))
     # `finished`: the call has ended, and its result waits for the results of earlier calls
     installed = custom("progress", state, context) if state.status != "finished" else None
-    parts.extend(_progress(state) if installed is None else (installed,))
-    parts.extend(values.pictures(state.attachments, state.name))
-    body = (*parts, *nested(state, context))
+    body = (
+        *_arguments(state, context),
+        *(_progress(state) if installed is None else (installed,)),
+        *values.pictures(state.attachments, state.name),
+        *nested(state, context),
+    )
     waiting = state.status == "waiting"
     return Fold((line,), body, open=True, title=_title(state, ""), gives_way=not waiting)
+
+
+def _arguments(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return the arguments of an open call: as they are written, in a question, or whole."""
+    if state.status == "writing":
+        return _writing(state)
+    if state.status == "waiting":
+        question = approval.card(state, context)
+        return (question,) if question else ()
+    return called_with(state)
 
 
 def _writing(state: CallCard) -> tuple[Node, ...]:
     """Return the end of the argument that is being written, unless the line shows all of it."""
     arguments = state.known
     if not arguments:  # not an object, or not yet one
-        raw = state.raw.tail(WRITTEN).strip()
-        return (Pre(last_lines(raw, WRITTEN_LINES)),) if raw and raw[0] not in '{"' else ()
+        raw = state.raw.tail(ARGUMENT_CHARACTERS).strip()
+        return (Pre(last_lines(raw, ARGUMENT_LINES)),) if raw and raw[0] not in '{"' else ()
     key, value = list(arguments.items())[-1]
     text = values.newest_text(value)
     if not values.is_code_or_long(key, text) or describe_call(state.name, {key: text}).whole:
         return ()
-    return (Code(text[-WRITTEN:], find_language(state.name, key, arguments), last=WRITTEN_LINES),)
+    language = find_language(state.name, key, arguments)
+    return (Code(text[-ARGUMENT_CHARACTERS:], language, last=ARGUMENT_LINES),)
 
 
 def _progress(state: CallCard) -> tuple[Node, ...]:
@@ -117,7 +124,7 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
         parts.append(Bar(state.fraction, progress_words(state), name=state.name))
     elif state.status != "finished" and state.message:
         parts.append(text_row(state.message))
-    printed = last_lines(_without_captions(state, state.output.last(TAIL)))
+    printed = last_lines(_without_captions(state, state.output.last(OUTPUT_CHARACTERS)))
     return (*parts, *((Pre(printed),) if printed.strip() else ()))
 
 
@@ -140,42 +147,45 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 
 def _closed(state: CallCard, context: Context) -> Node:
     """Return an ended call."""
-    pictures = values.pictures(state.attachments, state.name)
-    answered = _answered_inside(state)
-    figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
-    short_result = ""
-    if answered:
-        short_result = gist(str(state.content), 60)
-    elif state.status == "ok":
-        short_result = values.gist(state.content, state.display, pictures=figures)
+    short_result = _shorten_result(state)
     result = _result(state, context)
-    repeated = answered or (short_result and short_text(result) == short_result)
-    new_result = () if repeated else result
-    output = () if beyond_output(state, context) is not None else _output(state)
-    nested_runs, charts = take_out(nested(state, context))
+    if _answered_inside(state) or (short_result and short_text(result) == short_result):
+        result = ()  # it is shown already
+    below = values.pictures(state.attachments, state.name)
     if shows_last_value(state):
-        below = (replace(n, below=True) if isinstance(n, Html) else n for n in new_result)
-        new_result, pictures = (), (*pictures, *below)
-    body = (
-        *called_with(state, short_result),
-        *_decision(state),
-        *nested_runs,
-        *output,
-        *new_result,
-    )
+        below = (*below, *(replace(n, below=True) if isinstance(n, Html) else n for n in result))
+        result = ()
+    nested_runs, charts = take_out(nested(state, context))
+    below = (*below, *charts)
     fold = Fold(
         (Row(_head(state), _ended(state, short_result)),),
-        body,
+        (
+            *called_with(state, short_result),
+            *_decision(state),
+            *nested_runs,
+            *_output(state, context),
+            *result,
+        ),
         open=not context.nested or state.status in FAILED,
         title=_title(state, short_result),
         gives_way=state.status not in FAILED,
     )
-    return Stack((fold, *pictures, *charts)) if pictures or charts else fold
+    return Stack((fold, *below)) if below else fold
+
+
+def _shorten_result(state: CallCard) -> str:
+    """Return the result as the line of an ended call has it; "" for a failure."""
+    if _answered_inside(state):
+        return gist(str(state.content), 60)
+    if state.status != "ok":
+        return ""
+    figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
+    return values.gist(state.content, state.display, pictures=figures)
 
 
 def _ended(state: CallCard, short_result: str) -> tuple[T, ...]:
     """Return the right side of an ended call's line: its result in short, status and time."""
-    about = T(short_result, tone="muted", cut=len(short_result) > SHORT)
+    about = T(short_result, tone="muted", cut=len(short_result) > NARROW_CHARACTERS)
     duration = format_duration(state.duration) if state.duration else ""
     return (*((about, T("   ")) if short_result else ()), *chip(state.status, duration))
 
@@ -224,7 +234,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
         raw = values.bounded(str(state.raw), 4000).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
     line = describe_call(state.name, state.args)
-    if line.whole and len(line.text) + len(about) <= ONE_LINE:
+    if line.whole and len(line.text) + len(about) <= LINE_CHARACTERS:
         return ()
     return values.argument_nodes(state.name, state.args)
 
@@ -234,12 +244,12 @@ def _decision(state: CallCard) -> tuple[Node, ...]:
     return (line,) if line else ()
 
 
-def _output(state: CallCard) -> tuple[Node, ...]:
-    """Return what an ended call printed; it scrolls if it is long."""
-    text = _without_captions(state, str(state.output))
-    if not text.strip():
+def _output(state: CallCard, context: Context) -> tuple[Node, ...]:
+    """Return what an ended call printed, unless its result repeats it; it scrolls if it is long."""
+    if beyond_output(state, context) is not None:
         return ()
-    return (Pre(text),)
+    text = _without_captions(state, str(state.output))
+    return (Pre(text),) if text.strip() else ()
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:
@@ -247,18 +257,14 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
 
     None if it does not begin so, or if an installed card draws the result.
     """
-    output = str(state.output).rstrip("\n")
-    if (
-        not output
-        or state.status != "ok"
-        or state.display
-        or not isinstance(state.content, str)
-        or not state.content.startswith(output)
-    ):
+    output, content = str(state.output).rstrip("\n"), state.content
+    if not output or state.status != "ok" or state.display:
         return None
-    if custom("tool", state, context) is None:
-        return state.content[len(output) :].lstrip("\n")
-    return None
+    if not isinstance(content, str) or not content.startswith(output):
+        return None
+    if custom("tool", state, context) is not None:
+        return None
+    return content[len(output) :].lstrip("\n")
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
@@ -301,8 +307,9 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     plain = (state.display or {}).get("text/plain")
     trace = plain.strip() if isinstance(plain, str) else ""
     if not trace and TRACEBACK in text:
-        before, trace = text[: text.index(TRACEBACK)].strip(), text[text.index(TRACEBACK) :].strip()
-        text = "" if state.output else before  # the output already shows what was printed before it
+        printed, _, frames = text.partition(TRACEBACK)
+        trace = f"{TRACEBACK}{frames}".strip()
+        text = "" if state.output else printed.strip()  # the output shows it already
     message = text or state.error or trace.rpartition("\n")[2]
     first, _, rest = bounded(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
@@ -313,6 +320,6 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     return (*lines, *data, *traceback)
 
 
-def last_lines(text: str, lines: int = LINES) -> str:
+def last_lines(text: str, lines: int = OUTPUT_LINES) -> str:
     """Return the last lines of an output."""
     return "\n".join(text.rstrip("\n").split("\n")[-lines:])

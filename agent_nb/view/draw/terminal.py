@@ -58,6 +58,7 @@ class TextPainter:
         self._text: Text | None = None  # the text that `_letters` counts
         self._begun = self._ended = False  # whether the first and the last lines are printed
         self._midline = False  # whether the last line has no end yet
+        self._wrote = False  # whether the current paint printed something
         self._kind = ""  # kind of the last line: head, step, answer or end
 
     def restart(self) -> None:
@@ -65,10 +66,10 @@ class TextPainter:
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Print what is new; return 1 if there was something, else 0."""
-        before = self._letters, self._marks, self._at, len(self._printed), self._begun
+        self._wrote = False
         if not self._begun and view.model:
             self._begun = True
-            self._line(f"● {view.model}", "head")
+            self._print_line(f"● {view.model}", "head")
         while self._at < len(view.cards):
             card = view.cards[self._at]
             if isinstance(card, NoteCard) and card is view.cards[-1] and now is not None:
@@ -80,28 +81,26 @@ class TextPainter:
             self._printed = set()
         if now is None and not self._ended and not view.running:
             self._end(view)
-        return int(
-            before != (self._letters, self._marks, self._at, len(self._printed), self._begun)
-        )
+        return int(self._wrote)
 
     def _print_card(self, card: Card, *, replayed: bool) -> None:
         """Print what is new in a card; `replayed`: no question was asked in this terminal."""
         if isinstance(card, UserCard | PlanCard):
             return  # the prompt is in the cell above; a plan is printed when it is complete
         if isinstance(card, ThinkCard):
-            self._think(card)
+            self._print_thought(card)
         elif isinstance(card, RespondCard):
-            self._answer(card)
+            self._print_answer(card)
         elif isinstance(card, CallCard):
-            self._call(card, replayed=replayed)
+            self._print_call(card, replayed=replayed)
         elif isinstance(card, RetryCard):
-            self._retry(card)
+            self._print_retry(card)
         elif isinstance(card, MapCard):
-            self._map(card)
+            self._print_map(card)
         elif card.done:
             self._print_whole(card)
 
-    def _answer(self, card: RespondCard) -> None:
+    def _print_answer(self, card: RespondCard) -> None:
         if not card.done and not card.text.begins():
             return  # white space says nothing yet; what follows it may be JSON
         if card.typed or card.is_json_code:
@@ -117,7 +116,8 @@ class TextPainter:
 
     def _draw_markdown(self, text: Text, terminal: Terminal, *, done: bool) -> None:
         """Print the lines of an answer that its newest text completes."""
-        if self._replaces(text) or self._markdown is None:
+        self._follow(text)
+        if self._markdown is None:
             self._markdown = MarkdownWriter(terminal)
         new, self._letters = text.tail(len(text) - self._letters), len(text)
         lines = self._markdown.feed(new)
@@ -126,7 +126,7 @@ class TextPainter:
         for line in lines:
             self._out(line + "\n")
 
-    def _think(self, card: ThinkCard) -> None:
+    def _print_thought(self, card: ThinkCard) -> None:
         if self._context.thoughts == "hide":
             return
         if self._context.thoughts == "show":
@@ -141,89 +141,76 @@ class TextPainter:
         if node is not None:
             self._print_once("node", text.draw(node))
 
-    def _retry(self, card: RetryCard) -> None:
+    def _print_retry(self, card: RetryCard) -> None:
         """Print a line for each wait, and one for all of them at the end."""
         for number, (why, pause) in enumerate(card.failures, 2):
             self._print_once(f"try {number}", text.draw(retry.row(why, number, pause)))
         if card.done:
             self._print_whole(card)
 
-    def _map(self, card: MapCard) -> None:
+    def _print_map(self, card: MapCard) -> None:
         """Print the plan, a line at each quarter, and the outcome."""
         self._print_once("plan", text.draw(map_card.describe_plan(card)))
         for counts in card.quarters[self._marks :]:
-            self._line(f"{INDENT}{map_card.describe_pace(card, counts)}")
+            self._print_line(f"{INDENT}{map_card.describe_pace(card, counts)}")
         self._marks = len(card.quarters)
         if card.done:
             self._print_whole(card)
 
-    def _call(self, card: CallCard, *, replayed: bool) -> None:
+    def _print_call(self, card: CallCard, *, replayed: bool) -> None:
         """Print a call: line, arguments, output with the marks of its bar, result."""
         if card.status == "writing":
             return
-        self._print_once(
-            "call",
-            f"{icon(card.name)} {visible.show_hidden(f'{card.name}  {describe_call(card.name, card.args).text}')}".rstrip(),
-        )
+        arguments = describe_call(card.name, card.args).text
+        name = visible.show_hidden(f"{card.name}  {arguments}")
+        self._print_once("call", f"{icon(card.name)} {name}".rstrip())
         if card.asked is not None:
             self._print_once("ask", f"{INDENT}? waiting for an answer")
         # a question at the keyboard has printed the arguments already
-        if card.status not in {"queued", "waiting"} and not (
-            _answered(card) == "stdin" and not replayed
-        ):
+        shown_by_question = _find_answerer(card) == "stdin" and not replayed
+        if card.status not in {"queued", "waiting"} and not shown_by_question:
             lines = text.lines(Fold((), called_with(card), open=True))
-            self._print_once(
-                "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
-            )
+            code = (f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
+            self._print_once("code", "\n".join(code))
         for mark in card.marks[self._marks :]:
-            self._output(card, mark.output_length)
-            self._line(
-                f"{INDENT}{mark.fraction * 100:.0f} %  {visible.show_hidden(mark.message)}".rstrip()
-            )
+            self._print_output(card, mark.output_length)
+            message = visible.show_hidden(mark.message)
+            self._print_line(f"{INDENT}{mark.fraction * 100:.0f} %  {message}".rstrip())
         self._marks = len(card.marks)
-        self._output(card, len(card.output))
+        self._print_output(card, len(card.output))
         if card.done:
-            status = "".join(
-                t.text
-                for t in chip(card.status, format_duration(card.duration) if card.duration else "")
-            )
+            duration = format_duration(card.duration) if card.duration else ""
+            status = "".join(t.text for t in chip(card.status, duration))
             body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
             self._print_once("result", "\n".join([*body, INDENT + status]))
 
-    def _output(self, card: CallCard, end: int) -> None:
+    def _print_output(self, card: CallCard, end: int) -> None:
         """Print the new output of a call, up to its first `end` characters."""
         if end > self._letters:
             # counted from the end, because a long output has lost its middle
-            self._grow(
-                visible.show_output(
-                    card.output.last(len(card.output) - self._letters)[: end - self._letters]
-                ),
-                INDENT,
-            )
+            unprinted = card.output.last(len(card.output) - self._letters)
+            self._print_piece(visible.show_output(unprinted[: end - self._letters]), INDENT)
             self._letters = end
 
     def _print_growing(self, text: Text, indent: str, done: bool) -> None:
         """Print what is new in a growing text; `done`: it is complete, so its last line ends."""
-        self._replaces(text)
+        self._follow(text)
         if len(text) > self._letters:
-            self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)
+            self._print_piece(visible.show_prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)
         if done:
             self._end_line()
 
-    def _replaces(self, text: Text) -> bool:
-        """Return whether a text differs from what was printed, and so is printed from its start."""
-        differs = self._text is not text and not str(text).startswith(
-            str(self._text or "")[: self._letters]
-        )
-        replaces = bool(self._letters) and differs
-        if replaces:
-            self._end_line()
-            self._letters = 0
+    def _follow(self, text: Text) -> None:
+        """Print `text` from now on: the rest of it, or all if it does not begin as printed."""
+        if self._letters and self._text is not text:
+            printed = str(self._text or "")[: self._letters]
+            if not str(text).startswith(printed):
+                self._end_line()
+                self._letters, self._markdown = 0, None
         self._text = text
-        return replaces
 
-    def _grow(self, new: str, indent: str) -> None:
+    def _print_piece(self, new: str, indent: str) -> None:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
@@ -231,9 +218,9 @@ class TextPainter:
         """Print a part of the card, unless it is printed already."""
         if part not in self._printed:
             self._printed.add(part)
-            self._line(line, kind)
+            self._print_line(line, kind)
 
-    def _line(self, line: str, kind: str = "step") -> None:
+    def _print_line(self, line: str, kind: str = "step") -> None:
         if line:
             self._begin_kind(kind)
             self._end_line()
@@ -252,6 +239,7 @@ class TextPainter:
 
     def _out(self, line: str) -> None:
         self._write(line)
+        self._wrote = True
         self._midline = not line.endswith("\n")
 
     def _end(self, view: RunView) -> None:
@@ -259,12 +247,14 @@ class TextPainter:
         self._ended = True
         for card in view.cards:
             if isinstance(card, PlanCard) and (node := draw(card, self._context)) is not None:
-                self._line(text.draw(node), "end")
+                self._print_line(text.draw(node), "end")
         static_page: Page = page(view, self._context)
         for section in (s for s in static_page.sections if s.key in {"header", "footer"}):
-            self._line(text.draw(section), "end")
+            self._print_line(text.draw(section), "end")
 
 
-def _answered(card: CallCard) -> str:
+def _find_answerer(card: CallCard) -> str:
     """Return who answered the question about a call ("stdin": at the keyboard), "" if none."""
-    return card.approval.by if card.asked is not None and card.approval is not None else ""
+    if card.asked is None or card.approval is None:
+        return ""
+    return card.approval.by
