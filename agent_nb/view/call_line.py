@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from .format import clip_text, count_noun
 
 LONGEST = 200  # characters of a line
-VALUE = 80  # characters of one value among others
-FEW = 6  # items of a list that are named
+LONGEST_VALUE = 80  # characters of one value among others
+MOST_ITEMS = 6  # of a list that is shown
 # name of an argument that is code, whatever its length -> its language, a Pygments name, or ""
 CODE = {"code": "python", "command": "bash", "sql": "sql", "query": "", "script": "", "source": ""}
 # name of a tool -> the language of its code, whatever the argument is called
@@ -54,11 +54,10 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
         code = args.get(key)
         if isinstance(code, str):
             line = find_telling_line(code)
-            whole = line == code.strip() and len(line) <= LONGEST and len(args) == 1
-            ellipsis = "" if line == code.strip() else " …"
-            return CallLine(
-                clip_text(line, LONGEST) + ellipsis, find_language(name, key, args), whole
-            )
+            is_all_code = line == code.strip()
+            text = clip_text(line, LONGEST) + ("" if is_all_code else " …")
+            whole = is_all_code and len(line) <= LONGEST and len(args) == 1
+            return CallLine(text, find_language(name, key, args), whole)
     described = list(_describe_values(args))
     text = ", ".join(value_text for value_text, _ in described)
     whole = all(whole for _, whole in described) and len(text) <= LONGEST
@@ -102,16 +101,16 @@ def _describe_values(args: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     order = sorted(args, key=lambda k: isinstance(args[k], str) and _is_long(args[k]))
     for number, key in enumerate(order):
         value = args[key]
-        text, complete = _describe_value(value, LONGEST if len(args) == 1 else VALUE)
+        text, complete = _describe_value(value, LONGEST if len(args) == 1 else LONGEST_VALUE)
         bare = number == 0 and isinstance(value, str)
         yield (text if bare else f"{key}={text}"), complete
 
 
 def _is_long(text: str) -> bool:
-    return len(text) > VALUE or "\n" in text.strip()
+    return len(text) > LONGEST_VALUE or "\n" in text.strip()
 
 
-def _describe_value(value: Any, limit: int = VALUE) -> tuple[str, bool]:
+def _describe_value(value: Any, limit: int = LONGEST_VALUE) -> tuple[str, bool]:
     """Return a JSON value as text, and whether that is the whole value."""
     if isinstance(value, dict) and value:
         return f"{{{count_noun(len(value), 'field')}}}", False
@@ -128,7 +127,7 @@ def _describe_value(value: Any, limit: int = VALUE) -> tuple[str, bool]:
 
 def _describe_list(items: list[Any], limit: int) -> str:
     """Return a short list of short scalars in words, "" for any other."""
-    if len(items) > FEW or any(isinstance(item, dict | list) for item in items):
+    if len(items) > MOST_ITEMS or any(isinstance(item, dict | list) for item in items):
         return ""
     described = [_describe_value(item, limit) for item in items]
     list_text = f"[{', '.join(text for text, _ in described)}]"

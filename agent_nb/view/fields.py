@@ -27,7 +27,7 @@ OTHERS = ""
 #: The key, in place of a field's name, of what is wrong with the call as a whole.
 CALL = "\0"
 REASON = "reason"  # the name of the field for the reason of a denial
-MOST_WORDS = 2000  # characters of a reason
+LONGEST_REASON = 2000  # characters
 
 
 def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -42,7 +42,7 @@ def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Fie
     return (*fields, Field(OTHERS, "json", "", hint=f"{{{examples}}}"))
 
 
-def reason_field() -> Field:
+def make_reason_field() -> Field:
     """Return the field for the reason of a denial."""
     return Field(REASON, "line", "", hint="Why not? The model reads it (optional)")
 
@@ -76,10 +76,15 @@ def _make_field(name: str, value: Any, schema: Any) -> Field:
         return Field(name, "flag", value)
     if isinstance(value, int | float):
         return Field(name, "number", value)
-    if isinstance(value, str) and visible.show_hidden(plain := _use_newlines(value)) == plain:
-        code = "\n" in value or name.lower() in CODE
-        return Field(name, "code" if code else "text", value)
-    return Field(name, "json", value)
+    if not isinstance(value, str) or _hides_characters(value):
+        return Field(name, "json", value)
+    code = "\n" in value or name.lower() in CODE
+    return Field(name, "code" if code else "text", value)
+
+
+def _hides_characters(text: str) -> bool:
+    plain = _use_newlines(text)
+    return visible.show_hidden(plain) != plain
 
 
 def text_of(field: Field) -> str:
@@ -94,9 +99,11 @@ def _read_field(field: Field, value: Any) -> Any:
     """Return the argument that a field holds. Raises ValueError with a sentence for the user."""
     if field.kind == "choice":
         return field.choices[value]
+    if field.kind == "flag":
+        return value
     # an untouched field returns its own value, since its text may lack a part of it (line ends)
-    if field.kind == "flag" or value == text_of(field):
-        return value if field.kind == "flag" else field.value
+    if value == text_of(field):
+        return field.value
     if field.kind == "number":
         return _read_number(value)
     if field.kind == "json":
@@ -150,6 +157,6 @@ def _read_others(text: str, own: Collection[str]) -> dict[str, Any]:
     return others
 
 
-def with_faults(fields: tuple[Field, ...], faults: Mapping[str, str]) -> tuple[Field, ...]:
+def add_faults(fields: tuple[Field, ...], faults: Mapping[str, str]) -> tuple[Field, ...]:
     """Return the fields with what is wrong in them."""
     return tuple(msgspec.structs.replace(f, fault=faults.get(f.name, "")) for f in fields)

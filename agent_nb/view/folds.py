@@ -9,7 +9,7 @@ Rules
 - When the run ends no line may move: open cards stay open, and a folding one keeps its height.
 - A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
-  ends at `MOST`, so that the height of a long answer costs nothing.
+  ends at `MOST_LINES`, so that the height of a long answer costs nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .state.cards import Card
 STEP = 0.5  # lines by which a card folds in one paint; a slow page may show several at once
 PAUSE = 0.09  # seconds between two such steps, at least
 SETTLED = 0.55  # seconds until a page has shown a step, which `live.css` animates
-MOST = 16  # lines of an open body that are shown
-FEW = 3  # a body of at most so many lines gets half of `MOST`
+MOST_LINES = 16  # lines of an open body that are shown
+FEW_LINES = 3  # a body of at most so many lines gets half of `MOST_LINES`
 LETTERS = 100  # characters of a line, in a page of the usual width
 SCROLLS = 13  # lines of a box that scrolls
 
@@ -68,7 +68,9 @@ class Folds:
                 # the topmost of these cards folds next: the loop comes to it last
                 folding = card.key if state[0] and state[1] and gives_way else folding
             lines_below = (
-                min(MOST, lines_below + count_lines((node,))) if lines_below < MOST else MOST
+                min(MOST_LINES, lines_below + count_lines((node,)))
+                if lines_below < MOST_LINES
+                else MOST_LINES
             )
         self.moving = bool(folding)
         if folding and now is not None:
@@ -113,19 +115,19 @@ def fold_of(node: Node) -> Fold | None:
 
 def room(fold: Fold) -> float:
     """Return the lines that an open body may take; generous, as narrow pages need more lines."""
-    return MOST if count_lines(fold.body) > FEW else MOST / 2
+    return MOST_LINES if count_lines(fold.body) > FEW_LINES else MOST_LINES / 2
 
 
 def count_lines(parts: Iterable[Node]) -> int:
-    """Return the lines of nodes in a column, at most `MOST`.
+    """Return the lines of nodes in a column, at most `MOST_LINES`.
 
     A fold that gives way counts as open.
     """
     lines = 0
     for node in parts:
         lines += _COUNT.get(type(node), _count_other)(node)
-        if lines >= MOST:
-            return MOST
+        if lines >= MOST_LINES:
+            return MOST_LINES
     return lines
 
 
@@ -134,16 +136,18 @@ def _count_other(node: Node) -> int:
 
 
 def _count_text(text: str) -> int:
-    return sum(1 + len(line) // LETTERS for line in text[: MOST * LETTERS].split("\n"))
+    return sum(1 + len(line) // LETTERS for line in text[: MOST_LINES * LETTERS].split("\n"))
 
 
 def _count_prose(node: nodes.Prose) -> int:
-    return MOST if len(node.text) > MOST * LETTERS else _count_text(str(node.text).strip())
+    return (
+        MOST_LINES if len(node.text) > MOST_LINES * LETTERS else _count_text(str(node.text).strip())
+    )
 
 
 def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
     visible_lines = (isinstance(node, nodes.Code) and node.last) or SCROLLS
-    return 1 + min(visible_lines, node.text[: MOST * LETTERS].rstrip().count("\n") + 1)
+    return 1 + min(visible_lines, node.text[: MOST_LINES * LETTERS].rstrip().count("\n") + 1)
 
 
 def _count_fold(node: Fold) -> int:

@@ -45,11 +45,12 @@ class Layout:
         now = context.now if view.running else None
         for card, node in self.folds.apply(pairs, context.folds, now):
             if card.kind in OUTSIDE and not (isinstance(card, ErrorCard) and card.soft):
-                self._close_panel(steps, sections)
+                sections += self._make_panel(steps)
+                steps = []
                 sections.append(Section(card.key, node))
             else:
                 steps.append(Step(card.key, node, step_tint(card)))
-        self._close_panel(steps, sections)
+        sections += self._make_panel(steps)
         footer = draw(view, context, "footer")
         sections.extend((Section("footer", footer),) if footer else ())
         return Page(page_label(view, still=context.still and not context.alive), tuple(sections))
@@ -90,17 +91,16 @@ class Layout:
             self._header = (depends_on, node)
         return self._header[1]
 
-    def _close_panel(self, steps: list[Step], sections: list[Section]) -> None:
-        """Move the steps so far, if any, into a panel; an unchanged panel is reused."""
+    def _make_panel(self, steps: list[Step]) -> list[Section]:
+        """Return a section with the steps, [] if none; an unchanged panel is reused."""
         if not steps:
-            return
+            return []
         key = f"panel-{steps[0].key}"
         children = tuple(s.child for s in steps)
         cached = self._panels.get(key)
         if cached is None or cached[0] != children:
             cached = self._panels[key] = (children, Panel(tuple(steps)))
-        sections.append(Section(key, cached[1]))
-        steps.clear()
+        return [Section(key, cached[1])]
 
 
 def page(view: RunView, context: Context | None = None) -> Page:
@@ -121,7 +121,8 @@ def step_tint(card: Card) -> Tone:
 def page_label(view: RunView, *, still: bool = False) -> str:
     """Return the name of the view for assistive technology; `still`: it is never drawn again."""
     status = "unfinished" if still and view.running else view.status or "starting"
-    return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"
+    name = f"Agent run with {view.model}" if view.model else "Agent run"
+    return f"{name}: {status}"
 
 
 def _whole_second(context: Context) -> int | None:

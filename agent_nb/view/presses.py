@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .fields import CALL, MOST_WORDS, REASON, read_fields
+from .fields import CALL, LONGEST_REASON, REASON, read_fields
 from .nodes import Button, Field
 
 #: `actions(action, payload)`, or action → function (of the payload, unless that is None).
@@ -103,7 +103,7 @@ class Presses:
     def _read_reason(self, about: str) -> dict[str, str]:
         """Return the typed reason of a denial, {} if none was typed."""
         reason = next((text for f, text in self._typed(about) if f.name == REASON), "")
-        one_line = " ".join(str(reason).split())[:MOST_WORDS]
+        one_line = " ".join(str(reason).split())[:LONGEST_REASON]
         return {"reason": one_line} if one_line else {}
 
     def _choose(self, button: Button) -> None:

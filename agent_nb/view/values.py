@@ -22,7 +22,7 @@ from .format import clip_text, count_noun, join_parts, text_row
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
-CELL = 200  # characters of a cell in a table
+LONGEST_CELL = 200  # characters of a cell in a table
 # SVG is missing: a tool's is never drawn, a cell's only as an <img> (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
@@ -30,7 +30,8 @@ SVG = "image/svg+xml"
 DISPLAY_TYPES = (SVG, *IMAGES, "text/html", "text/markdown", "text/latex")
 OPEN_PICTURES = 6  # more are in a fold
 LARGEST_IMAGE = 6_000_000  # characters of an image in base64, of an SVG drawing, or of HTML
-ROWS, COLUMNS = 20, 10  # rows of a table that are shown; a value with more columns becomes a tree
+MOST_ROWS = 20  # of a table that are shown
+MOST_COLUMNS = 10  # a value with more columns becomes a tree
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
 # a traceback of Python, or of IPython, which begins with dashes and the error below them
 _TRACE = re.compile(
@@ -47,13 +48,8 @@ _MAGIC = {
 
 def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
     """Return the nodes of a mime bundle that a cell displayed; an SVG drawing becomes an image."""
-    svg = data.get(SVG)
-    if (
-        isinstance(svg, str)
-        and svg.strip()
-        and len(svg) <= LARGEST_IMAGE
-        and not any(mime in data for mime in IMAGES)
-    ):
+    svg = None if any(mime in data for mime in IMAGES) else data.get(SVG)
+    if isinstance(svg, str) and svg.strip() and len(svg) <= LARGEST_IMAGE:
         # scripts do not run in an <img>
         return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
     bundle = {m: value for m, value in data.items() if m in DISPLAY_TYPES or m == "text/plain"}
@@ -149,26 +145,28 @@ def newest_text(value: Any) -> str:
 
 def table(value: Any) -> Table | None:
     """Return a table if `value` is a list of flat objects with common keys, else None."""
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(row, dict) and row for row in value)
-    ):
+    if not are_objects(value):
         return None
+    shown = value[:MOST_ROWS]
     # in the order of their first appearance, as in the first rows that people see
-    columns = list(dict.fromkeys(str(key) for row in value[:ROWS] for key in row))
-    cells = [v for row in value[:ROWS] for v in row.values()]
-    if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):
+    columns = list(dict.fromkeys(str(key) for row in shown for key in row))
+    cells = [v for row in shown for v in row.values()]
+    if len(columns) > MOST_COLUMNS or any(isinstance(v, dict | list) for v in cells):
         return None
-    rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in value[:ROWS])
-    note = count_noun(len(value) - ROWS, "more row") if len(value) > ROWS else ""
+    rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in shown)
+    note = count_noun(len(value) - MOST_ROWS, "more row") if len(value) > MOST_ROWS else ""
     return Table(tuple(columns), rows, note)
+
+
+def are_objects(value: Any) -> bool:
+    """Return whether a value is a list of objects, none of them empty."""
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and v for v in value)
 
 
 def cell(value: Any) -> str:
     """Return a JSON value as the text of a table cell."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return clip_text(text, CELL)
+    return clip_text(text, LONGEST_CELL)
 
 
 # The forms: (type, value, bundle) → nodes, () if the value cannot be drawn.
@@ -279,12 +277,11 @@ def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     """Return an attachment as an image with a caption, or as a line that names its type."""
     kind = str(attachment.get("media_type", ""))
     name = attachment.get("name")
-    caption = join_parts(
-        clip_text(name, 60)
-        if isinstance(name, str) and name
-        else f"figure {number}{of and f' of {of}'}",
-        f"{size} pixels" if (size := describe_size(attachment)) else "",
-    )
+    title = f"figure {number} of {of}" if of else f"figure {number}"
+    if isinstance(name, str) and name:
+        title = clip_text(name, 60)
+    size = describe_size(attachment)
+    caption = join_parts(title, f"{size} pixels" if size else "")
     data = attachment.get("data")
     if kind in IMAGES and (images := _image(kind, data, {"text/plain": caption})):
         return images[0]

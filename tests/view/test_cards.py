@@ -16,7 +16,7 @@ from agent_nb.view import nodes, theme, values
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
-from agent_nb.view.cards.header import phase
+from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html
 from agent_nb.view.draw.text import draw
 from agent_nb.view.format import clock, format_count, format_duration, format_money, gist
@@ -188,7 +188,7 @@ def test_the_header_says_how_a_run_ended(begun, status, word):
 
 def test_the_phase_is_what_the_run_is_doing(begun):
     view = RunView()
-    seen = [phase(view)[0]]
+    seen = [describe_phase(view)[0]]
     events = [
         *begun.seen,
         e.Delta(of="think", block="t", text="x"),
@@ -204,8 +204,8 @@ def test_the_phase_is_what_the_run_is_doing(begun):
     ]
     for event in events:
         view.apply(event)
-        if phase(view)[0] != seen[-1]:
-            seen.append(phase(view)[0])
+        if describe_phase(view)[0] != seen[-1]:
+            seen.append(describe_phase(view)[0])
     assert seen == [
         "starting",
         "waiting for the model",

@@ -13,7 +13,7 @@ from agent_nb import events as e
 from agent_nb.rows.map.budget import Budget
 from agent_nb.rows.map.tally import Tally
 from agent_nb.view.cards.base import Context
-from agent_nb.view.cards.header import phase
+from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html, text
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.layout import page
@@ -42,7 +42,7 @@ def test_the_plan_stands_before_the_first_row_has_ended(tape):
     assert "40 answered already" in seen
     assert "about 12k tokens in, 3.9k out · about $0.021 · 10 at once" in seen
     assert "openai/gpt-5-mini" in seen
-    assert phase(folded(tape.seen)) == ("asking rows", "run")
+    assert describe_phase(folded(tape.seen)) == ("asking rows", "run")
 
 
 def test_an_estimate_says_what_it_rests_on_and_which_limit_ends_the_map(tape):

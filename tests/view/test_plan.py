@@ -10,7 +10,7 @@ from agent_nb.view.bundle import make_bundle
 from agent_nb.view.draw import html, markdown, text
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.state.json_diff import MISSING, changes
+from agent_nb.view.state.json_diff import MISSING, find_changes
 from agent_nb.view.state.plans import PlanCard, Thought
 
 
@@ -301,7 +301,7 @@ def test_a_terminal_prints_a_plan_once_when_it_is_complete():
     ],
 )
 def test_changes_between_two_values(before, after, expected):
-    assert [tuple(c) for c in changes(before, after)] == expected
+    assert [tuple(c) for c in find_changes(before, after)] == expected
 
 
 def test_a_snapshot_shows_what_changed_since_the_last_of_its_kind():

@@ -9,7 +9,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.view import nodes
 from agent_nb.view.cards.base import Context
-from agent_nb.view.cards.header import phase
+from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.draw.text import draw
 from agent_nb.view.layout import Layout, page
@@ -65,7 +65,7 @@ def test_a_wait_counts_down_second_by_second_without_an_event(begun):
         "trying again · try 2",
         "trying again · try 2",
     ]
-    assert phase(view) == ("waiting to try again", "run")
+    assert describe_phase(view) == ("waiting to try again", "run")
 
 
 def test_only_the_row_that_counts_is_drawn_again(begun):

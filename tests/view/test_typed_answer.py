@@ -21,7 +21,7 @@ from agent_nb.view.layout import page
 from agent_nb.view.nodes import Code, Prose, Stack, Table
 from agent_nb.view.state.cards import RespondCard
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.typed_answer import CELL, COLUMNS, ROWS, nodes
+from agent_nb.view.typed_answer import LONGEST_CELL, MOST_COLUMNS, MOST_ROWS, nodes
 
 TEA = {"name": "tea", "price": 3.5}
 OIL = {"name": "oil", "price": None}
@@ -73,17 +73,17 @@ def test_a_list_of_scalars_is_one_column():
 
 def test_everything_is_bounded_and_says_what_is_left_out():
     (table,) = tables(of([{f"c{n}": "x" * 300 for n in range(40)}] * 100))
-    assert len(table.rows) == ROWS
-    assert len(table.columns) == COLUMNS
-    assert all(len(cell) <= CELL + 1 for row in table.rows for cell in row)
+    assert len(table.rows) == MOST_ROWS
+    assert len(table.columns) == MOST_COLUMNS
+    assert all(len(cell) <= LONGEST_CELL + 1 for row in table.rows for cell in row)
     assert (
         table.note
-        == f"{100 - ROWS} more rows, {40 - COLUMNS} more columns: output_frame() has them all"
+        == f"{100 - MOST_ROWS} more rows, {40 - MOST_COLUMNS} more columns: output_frame() has them all"
     )
     (below,) = tables(of({"rows": [TEA] * 60}))  # the frame is one row per object of the answer
     assert below.note == "10 more rows"
     (fields,) = tables(of({f"f{n}": n for n in range(300)}))
-    assert (len(fields.rows), fields.note) == (ROWS, f"{300 - ROWS} more fields")
+    assert (len(fields.rows), fields.note) == (MOST_ROWS, f"{300 - MOST_ROWS} more fields")
     assert len(html.page(page(RunView().extend(log([TEA] * 5000))))) < 200_000
 
 

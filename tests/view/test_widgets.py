@@ -11,7 +11,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
 from agent_nb.view import nodes, theme
-from agent_nb.view.folds import MOST
+from agent_nb.view.folds import MOST_LINES
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
 from agent_nb.view.painters import WidgetPainter
@@ -137,7 +137,7 @@ def test_a_thought_is_open_until_what_follows_has_filled_its_height(painter, beg
     assert find(painter, w.ToggleButton) == [thought]
     assert (thought.value, thought.description) == (True, "Thought for 1.8 s — Compare prices")
     view.apply(e.Delta(block="r", of="respond", text="One line.\n\nAnd another."))
-    for second in range(2, 2 + MOST):
+    for second in range(2, 2 + MOST_LINES):
         painter.paint(view, float(second))
     assert not thought.value
 

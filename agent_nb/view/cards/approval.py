@@ -21,15 +21,16 @@ from ..nodes import Button, Buttons, Diff, Editor, Form, Json, Node, Pre, Row, S
 from ..state.cards import CallCard
 from .base import Context
 
-# scope of a decision -> the words for it; below, who decided -> the words for them
-SCOPE = {
+# scope of a decision -> the words for it
+SCOPES = {
     "once": "this call",
     "args": "all calls with these arguments for this run",
     "tool": "all calls of this tool for this run",
     "run": "all calls of this run",
 }
-BY = {"click": "You", "stdin": "You", "policy": "The policy", "recording": "The record"}
-NO = "the user said no"  # the reason of a denial for which the user wrote none
+# who decided -> the words for them
+DECIDERS = {"click": "You", "stdin": "You", "policy": "The policy", "recording": "The record"}
+SILENT_DENIAL = "the user said no"  # the reason of a denial for which the user wrote none
 
 
 def card(state: CallCard, context: Context) -> Node | None:
@@ -38,9 +39,11 @@ def card(state: CallCard, context: Context) -> Node | None:
         return None
     args = state.asked.args if state.asked.args is not None else state.args
     # the editor is inside the Form: a Form keeps its place on the page while the user works in it
-    editing = context.opened.get(_about(state)) == "edit"
-    body = _edit(state, args, context) if editing else _change(state, args)
-    return Stack((*_warning(state), Form((*body, *(() if editing else _answer(state, context))))))
+    if context.opened.get(_about(state)) == "edit":
+        form = Form(_edit(state, args, context))
+    else:
+        form = Form((*_change(state, args), *_controls(state, context)))
+    return Stack((*_warning(state), form))
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
@@ -51,18 +54,17 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
     return (Row((T(clip_text(warning, 200), tone="wait", bold=True),), wrap=True),)
 
 
-def _call(state: CallCard) -> dict[str, Any]:
+def _ids(state: CallCard) -> dict[str, Any]:
     """Return the ids that an answer repeats: of the call, and of the question if it has one."""
     question = _extra(state).get("question")
-    return {
-        "call_id": state.call_id,
-        **({"question": question} if isinstance(question, str) and question else {}),
-    }
+    if isinstance(question, str) and question:
+        return {"call_id": state.call_id, "question": question}
+    return {"call_id": state.call_id}
 
 
 def _about(state: CallCard) -> str:
     """Return the id of the question, as `Button.about` has it."""
-    return ":".join(_call(state).values())
+    return ":".join(_ids(state).values())
 
 
 def _extra(state: CallCard) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     """Return what the call would do: its arguments, with a preview in place of long texts."""
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
-        kind = Diff if looks_like_diff(preview) else Pre
+        kind = Diff if _is_diff(preview) else Pre
         drawn: Node = kind(values.bounded(preview))
         short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
         return (*((Json(short),) if short else ()), drawn)
@@ -86,17 +88,14 @@ def decided_change(state: CallCard) -> tuple[Node, ...]:
     () if the question had no preview, or if other arguments were approved.
     """
     question, decision = state.asked, state.approval
-    if (
-        question is None
-        or decision is None
-        or not (question.extra or {}).get("preview")
-        or decision.args not in (None, question.args)
-    ):
+    if question is None or decision is None or not _extra(state).get("preview"):
+        return ()
+    if decision.args not in (None, question.args):
         return ()
     return _change(state, question.args if question.args is not None else state.args)
 
 
-def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _controls(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the controls; where there are none, a sentence that says what to do."""
     if not context.live:
         return (text_row("Nobody has answered.", "wait"),)
@@ -106,30 +105,32 @@ def _answer(state: CallCard, context: Context) -> tuple[Node, ...]:
     opened = context.opened.get(_about(state))
     if opened == "always":
         return _always(state, context)
-    return _refuse(state, context) if opened == "refuse" else (_answers(state, context),)
+    if opened == "refuse":
+        return _refuse(state, context)
+    return (_first_controls(state, context),)
 
 
-def _answers(state: CallCard, context: Context) -> Node:
+def _first_controls(state: CallCard, context: Context) -> Node:
     """Return the first row of controls."""
-    call = _call(state)
+    ids = _ids(state)
     # a call with a warning is asked about each time
-    always = () if _warning(state) else (Button("always", "Always…", call),)
+    always = () if _warning(state) else (Button("always", "Always…", ids),)
     buttons = (
-        Button("approve", "Approve", call, tone="ok", busy="Approved", hint=_key("A")),
-        Button("refuse", "Deny", call, tone="bad", hint=_key("D")),
-        Button("edit", "Edit", call, hint=_key("E")),
+        Button("approve", "Approve", ids, tone="ok", busy="Approved", hint=_key("A")),
+        Button("refuse", "Deny", ids, tone="bad", hint=_key("D")),
+        Button("edit", "Edit", ids, hint=_key("E")),
         *always,
     )
-    return Buttons(_pressed(buttons, context))
+    return Buttons(_disable_pressed(buttons, context))
 
 
 def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the buttons that approve this and later calls, each with its scope."""
-    call, name = _call(state), state.name
+    ids, name = _ids(state), state.name
     lasting = Button(
         "approve_lasting",
         f"{name} in this notebook",
-        {**call, "scope": "kernel"},
+        {**ids, "scope": "kernel"},
         busy="Approved",
         hint=f"No call of {name} is asked about in this notebook until its kernel restarts; %agent revoke {name} takes it back.",
     )
@@ -137,38 +138,38 @@ def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
         Button(
             "approve_same",
             "These arguments in this run",
-            {**call, "scope": "args"},
+            {**ids, "scope": "args"},
             busy="Approved",
             hint=f"{name} runs with exactly these arguments without a question until this run ends.",
         ),
         Button(
             "approve_all",
             f"{name} in this run",
-            {**call, "scope": "tool"},
+            {**ids, "scope": "tool"},
             busy="Approved",
             hint=f"No call of {name} is asked about until this run ends.",
         ),
         *((lasting,) if context.lasting else ()),
-        Button("back", "Back", call, hint=_key("Escape")),
+        Button("back", "Back", ids, hint=_key("Escape")),
     )
     heading = text_row("Approve, and from now on always:", "", wrap=True)
-    return (heading, Buttons(_pressed(buttons, context)))
+    return (heading, Buttons(_disable_pressed(buttons, context)))
 
 
 def _refuse(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the field for the reason of a denial, and its buttons."""
-    call = _call(state)
+    ids = _ids(state)
     buttons = (
-        Button("deny", "Deny", call, tone="bad", busy="Denied", hint=_key("Enter")),
-        Button("back", "Back", call, hint=_key("Escape")),
+        Button("deny", "Deny", ids, tone="bad", busy="Denied", hint=_key("Enter")),
+        Button("back", "Back", ids, hint=_key("Escape")),
     )
-    editor = Editor(_about(state), (fields.reason_field(),))
-    return (editor, Buttons(_pressed(buttons, context)))
+    editor = Editor(_about(state), (fields.make_reason_field(),))
+    return (editor, Buttons(_disable_pressed(buttons, context)))
 
 
 def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node, ...]:
     """Return the fields that edit the arguments, and their buttons."""
-    call = _call(state)
+    ids = _ids(state)
     about = _about(state)
     faults = context.faults.get(about, {})
     editable = fields.make_fields(args, context.schemas.get(about, {}))
@@ -176,34 +177,32 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
         Button(
             "submit",
             "Approve as edited",
-            call,
+            ids,
             tone="ok",
             busy="Approved",
             hint=_key("Shift+Enter"),
         ),
-        Button("back", "Back", call, hint=_key("Escape")),
+        Button("back", "Back", ids, hint=_key("Escape")),
     )
-    editor = Editor(about, fields.with_faults(editable, faults), faults.get(fields.CALL, ""))
-    return (editor, Buttons(_pressed(buttons, context)))
+    editor = Editor(about, fields.add_faults(editable, faults), faults.get(fields.CALL, ""))
+    return (editor, Buttons(_disable_pressed(buttons, context)))
 
 
 def _key(name: str) -> str:
     return f"Key: {name}"
 
 
-def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
+def _disable_pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
     """Return the buttons; after a press of one, none can be pressed."""
     if not any(b.key in context.pressed for b in buttons):
         return buttons
-    return tuple(
-        msgspec.structs.replace(
-            b,
-            label=b.busy or b.label if b.key in context.pressed else b.label,
-            enabled=False,
-            hint="",
-        )
-        for b in buttons
-    )
+    disabled = []
+    for button in buttons:
+        label = button.label
+        if button.key in context.pressed and button.busy:
+            label = button.busy
+        disabled.append(msgspec.structs.replace(button, label=label, enabled=False, hint=""))
+    return tuple(disabled)
 
 
 def decision_line(state: CallCard) -> Node | None:
@@ -212,21 +211,25 @@ def decision_line(state: CallCard) -> Node | None:
     if decision is None or (state.asked is None and decision.decision == "allow"):
         return None
     verb = "approved" if decision.decision == "allow" else "denied"
-    scope = SCOPE.get(decision.scope, SCOPE["once"])
-    who = BY.get(decision.by, decision.by)
+    scope = SCOPES.get(decision.scope, SCOPES["once"])
+    who = DECIDERS.get(decision.by, decision.by)
     edited = state.asked is not None and decision.args not in (None, state.asked.args)
     if edited and decision.decision == "allow":
         scope += " with edited arguments"
     sentence = f"{who} {verb} {scope}" if who else f"{verb.capitalize()}: {scope}"
     # the result of a denied call gives its reason
     repeated = isinstance(state.content, str) and decision.reason in state.content
-    reason = f": {decision.reason}" if decision.reason not in ("", NO) and not repeated else ""
+    reason = (
+        f": {decision.reason}"
+        if decision.reason not in ("", SILENT_DENIAL) and not repeated
+        else ""
+    )
     return text_row(f"{sentence}{reason}", wrap=True)
 
 
-def looks_like_diff(text: str) -> bool:
+def _is_diff(text: str) -> bool:
     """Return whether a preview is a diff: it has headers, hunks, or only +, - and @ lines."""
+    if text.startswith(("--- ", "+++ ", "diff ", "@@")):
+        return True
     lines = [line for line in text.splitlines() if line.strip()]
-    return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (
-        bool(lines) and all(line[0] in "+-@ " for line in lines)
-    )
+    return bool(lines) and all(line[0] in "+-@ " for line in lines)

@@ -103,11 +103,10 @@ def prose(
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
     full_text, half_length = str(text), LONGEST // 2
+    head, tail = full_text[:half_length], full_text[-half_length:]
     # cut between paragraphs where possible
-    head, tail = (
-        full_text[:half_length].rpartition("\n\n")[0] or full_text[:half_length],
-        full_text[-half_length:].partition("\n\n")[2] or full_text[-half_length:],
-    )
+    head = head.rpartition("\n\n")[0] or head
+    tail = tail.partition("\n\n")[2] or tail
     size = len(full_text) - len(head) - len(tail)
     left_out = f"… {count_noun(size, 'character')} left out here; the run and its record have the whole text."
     return (

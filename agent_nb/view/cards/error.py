@@ -19,7 +19,7 @@ from ..values import bounded
 from .base import Context
 
 # code -> (title, tone, what happens next); the title of any other code is the code, as words
-KNOWN: dict[str, tuple[str, Tone, str]] = {
+TITLES: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "tools": ("Cannot start", "bad", ""),
     "model": ("Cannot start", "bad", ""),
@@ -56,8 +56,8 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# the same for codes whose error may end the run; `KNOWN` then has the soft error of the code
-LAST: dict[str, tuple[str, Tone, str]] = {
+# the same for codes whose error may end the run; `TITLES` then has the soft error of the code
+FINAL_TITLES: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "No valid answer",
         "bad",
@@ -68,13 +68,13 @@ LAST: dict[str, tuple[str, Tone, str]] = {
 REFUSED: tuple[str, Tone, str] = ("The provider refused", "bad", "")
 _REFUSAL = re.compile(r"[^()]{1,200}\([34]\d\d\)").match
 # codes whose raw text comes from the model; for all others it comes from the server
-WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
+OF_MODEL = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
     spelled = state.code.replace("_", " ").strip().capitalize() or "Error"
-    titles = KNOWN if state.soft or state.code not in LAST else LAST
+    titles = TITLES if state.soft or state.code not in FINAL_TITLES else FINAL_TITLES
     title, tone, next_step = titles.get(state.code, (spelled, "bad", ""))
     if state.code == "provider" and _REFUSAL(state.message):
         title, tone, next_step = REFUSED
@@ -86,7 +86,7 @@ def card(state: ErrorCard, context: Context) -> Node:
     head = Row((*marks, T(f"  {clip_text(first, 2000)}")), wrap=True)
     detail_lines = (Pre(details),) if details.strip() else ()
     next_line = (text_row(next_step),) if next_step else ()
-    whose = "Model's text" if state.code in WRITTEN else "Server's reply"
+    whose = "Model's text" if state.code in OF_MODEL else "Server's reply"
     raw = Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose)
     parts = (head, *detail_lines, *next_line, *([raw] if state.raw else []))
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)

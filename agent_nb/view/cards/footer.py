@@ -12,9 +12,10 @@ from ..nodes import Fold, Node, Row, T
 from ..state.fold import RunView
 from .base import Context
 
-MEASURED = 0.001  # seconds to the first token; less means a script or a recording, not a model
+# seconds to the first token; less means a script or a recording, not a model
+LEAST_TO_FIRST_TOKEN = 0.001
 # seconds of answering and written tokens below which a pace would mean nothing
-PACED, WROTE = 0.5, 20
+LEAST_SECONDS, LEAST_TOKENS = 0.5, 20
 
 
 def card(state: RunView, context: Context) -> Node | None:
@@ -23,12 +24,14 @@ def card(state: RunView, context: Context) -> Node | None:
         return None
     total = state.usage.total
     first = ""
-    if total.ttft is not None and total.ttft >= MEASURED:
+    if total.ttft is not None and total.ttft >= LEAST_TO_FIRST_TOKEN:
         first = f"first token {format_duration(total.ttft)}"
     # estimated tokens, or rows asked at once, do not show how fast the model writes
-    paced = not state.usage.estimated and state.maps.card is None and total.output >= WROTE
+    measures_model = (
+        not state.usage.estimated and state.maps.card is None and total.output >= LEAST_TOKENS
+    )
     pace = ""
-    if paced and total.duration and total.duration >= PACED:
+    if measures_model and total.duration and total.duration >= LEAST_SECONDS:
         pace = f"{total.output / total.duration:.0f} tok/s"
     cached = f"{format_count(total.cached)} cached" if total.cached else ""
     written = (

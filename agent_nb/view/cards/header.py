@@ -47,7 +47,7 @@ def card(state: RunView, context: Context) -> Node:
     """Return the header row of a run."""
     mark, tone, word = ENDED.get(state.status, ("●", "run", "running"))
     if state.running:
-        word, tone = phase(state)
+        word, tone = describe_phase(state)
         mark = "?" if tone == "wait" else mark
         if context.still:
             going_on = WAITING if tone == "wait" else GOING_ON
@@ -60,7 +60,7 @@ def card(state: RunView, context: Context) -> Node:
     )
 
 
-def phase(state: RunView) -> tuple[str, Tone]:
+def describe_phase(state: RunView) -> tuple[str, Tone]:
     """Return what a running run is doing, in words, with its tone."""
     calls = state.open_calls()
     if any(map(_waits_for_user, calls)):
@@ -132,14 +132,17 @@ def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     end = state.ended_at if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
-    time = format_duration(spent) if state.started and not running else ""
-    time = clock(spent) if running and not context.still else time
+    time = ""
+    if running:
+        time = "" if context.still else clock(spent)
+    elif state.started:
+        time = format_duration(spent)
     total, approximate = state.usage.total, "≈ " if state.usage.estimated else ""
-    streamed = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
+    streamed = _round_estimate(state.usage.streamed // LETTERS_PER_TOKEN)
     read = f"{approximate}{format_count(total.input)} in" if total.input else ""
-    wrote, output = "", total.output + streamed
-    if total.output or streamed:
-        wrote = f"{'≈ ' if streamed else approximate}{format_count(output)} out"
+    written = total.output + streamed
+    sign = "≈ " if streamed else approximate
+    wrote = f"{sign}{format_count(written)} out" if written else ""
     cost_sign = "≥ " if state.usage.unpriced else approximate
     cost = f"{cost_sign}{format_money(total.cost)}" if total.cost else ""
     figures = join_parts(read, wrote, cost)
@@ -147,9 +150,11 @@ def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     return (T(time, tone="muted"), T(f"{gap}{figures}", tone="muted", now=running and bool(gap)))
 
 
-def rounded(tokens: int) -> int:
+def _round_estimate(tokens: int) -> int:
     """Return an estimate in steps of about a tenth, so that it does not change with every frame."""
-    step = 10 if tokens < 100 else 50 if tokens < 1000 else 500
+    if tokens < 100:
+        return tokens // 10 * 10
+    step = 50 if tokens < 1000 else 500
     return tokens // step * step
 
 

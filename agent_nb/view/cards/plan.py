@@ -15,9 +15,9 @@ from ..state.plans import PlanCard, Thought
 from ..values import bounded
 from .base import Context
 
-LINE = 240  # characters of a thought or a note on its line
-SHOWN = 200  # branches of one plan
-DEPTH = 40  # levels
+LONGEST_LINE = 240  # characters of a thought or a note on its line
+MOST_BRANCHES = 200  # of one plan; its remarks are bounded too
+MOST_LEVELS = 40
 
 # status of a thought (`ThoughtStatus`) -> (mark, tone, word at the right, "" for none);
 # `lost`: the thought was running when the run ended
@@ -37,13 +37,15 @@ MARKS: dict[str, tuple[str, Tone, str]] = {
 def card(state: PlanCard, context: Context) -> Node:
     """Return the plan as an open fold: a headline, and the tree below it."""
     drawing = _Drawing(state)
-    title, figures, right = (
-        _tree_head(state, drawing) if state.shape == "tree" else _graph_head(state)
-    )
+    if state.shape == "tree":
+        title, (figures, status) = "Tree of thought", _describe_tree(state, drawing)
+    else:
+        title, (figures, status) = "Graph of thought", _describe_graph(state)
     branches = tuple(drawing.branch(t, 0) for t in state.root.children if drawing.has_room())
     left_out = (text_row(f"… {drawing.left_out():,} more"),) if drawing.left_out() else ()
-    remarks = tuple(text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:SHOWN])
-    head = Row((T(f"{title}", bold=True), T(f"  {figures}", tone="muted")), right)
+    remarks = tuple(text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:MOST_BRANCHES])
+    left = (T(title, bold=True), T(f"  {figures}", tone="muted"))
+    head = Row(left, (status,) if status.text else ())
     return Fold(
         (head,),
         (Tree(branches, title), *left_out, *remarks),
@@ -52,23 +54,20 @@ def card(state: PlanCard, context: Context) -> Node:
     )
 
 
-def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
-    """Return the title, the figures beside it, and the right side of a tree's headline."""
+def _describe_tree(state: PlanCard, drawing: _Drawing) -> tuple[str, T]:
+    """Return the figures of a tree, and the score of the newest chosen candidate."""
     count = _size(state.root)
     back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
     figures = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
-    best = state.chosen[-1] if state.chosen else None
-    score = (
-        f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
-    )
-    return "Tree of thought", figures, ((T(score, tone="ok"),) if score else ())
+    score = state.chosen[-1].score if state.chosen else None
+    return figures, T("" if score is None else f"score {drawing.figure(score)}", tone="ok")
 
 
-def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
-    """Return the title, the figures beside it, and the right side of a graph's headline."""
+def _describe_graph(state: PlanCard) -> tuple[str, T]:
+    """Return the figures of a graph, and how many of its nodes have ended."""
     statuses = [t.status for t in state.nodes.values()]
     nodes = max(state.counts[0], len(statuses))
-    counts = join_parts(
+    figures = join_parts(
         count_noun(nodes, "node"),
         count_noun(state.counts[1], "edge") if state.counts[1] else "",
         count_noun(state.expanded, "expansion") if state.expanded else "",
@@ -77,13 +76,15 @@ def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
     progress = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
     tone: Tone = "ok" if done and done == nodes else "muted"
-    tone = "run" if running and not state.over else tone
-    tone = "bad" if failed else tone
-    return "Graph of thought", counts, (T(progress, tone=tone),)
+    if failed:
+        tone = "bad"
+    elif running and not state.over:
+        tone = "run"
+    return figures, T(progress, tone=tone)
 
 
 class _Drawing:
-    """Draws the thoughts of one plan, at most `SHOWN`, and counts those that it draws."""
+    """Draws the thoughts of one plan, at most `MOST_BRANCHES`, and counts those that it draws."""
 
     def __init__(self, state: PlanCard) -> None:
         self._graph, self._over = state.shape == "graph", state.over
@@ -95,7 +96,7 @@ class _Drawing:
         self._least, self._most = min([0.0, *scores]), max([1.0, *scores])
 
     def has_room(self) -> bool:
-        return self._drawn < SHOWN
+        return self._drawn < MOST_BRANCHES
 
     def left_out(self) -> int:
         return self._all - self._drawn
@@ -103,15 +104,16 @@ class _Drawing:
     def branch(self, thought: Thought, depth: int) -> Branch:
         """Return a thought with its children, as many as may still be drawn."""
         self._drawn += 1
-        mark, tone, word = MARKS[
-            "lost" if self._over and thought.status == "running" else thought.status
-        ]
+        lost = self._over and thought.status == "running"
+        mark, tone, word = MARKS["lost" if lost else thought.status]
         on_path = id(thought) in self._path
         text: Tone = "muted" if tone == "muted" else ""
-        line = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
+        line = T(clip_text(thought.text, LONGEST_LINE), tone=text, bold=on_path, mono=self._graph)
         left = (T(f"{mark} ", tone=tone, label=word or thought.status), line)
         below = tuple(
-            self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.has_room()
+            self.branch(t, depth + 1)
+            for t in thought.children
+            if depth < MOST_LEVELS and self.has_room()
         )
         return Branch(
             Row((*left, *_note(thought)), self._right(thought, tone, word)),
@@ -142,13 +144,18 @@ class _Drawing:
 def _note(thought: Thought) -> tuple[T, ...]:
     tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
     if thought.note:
-        return (T(f"  {clip_text(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
+        return (
+            T(
+                f"  {clip_text(thought.note, LONGEST_LINE)}",
+                tone=tones.get(thought.status, "muted"),
+            ),
+        )
     return ()
 
 
 def _detail(thought: Thought) -> tuple[Node, ...]:
     """Return in full the texts that are cut on the line."""
-    long = [text for text in (thought.text, thought.note) if len(text) > LINE]
+    long = [text for text in (thought.text, thought.note) if len(text) > LONGEST_LINE]
     return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
 
 
@@ -160,6 +167,7 @@ def _waiting(thought: Thought) -> tuple[Branch, ...]:
 
 
 def _thoughts(root: Thought) -> list[Thought]:
+    """Return all thoughts below the root, in no order."""
     thoughts, todo = [], list(root.children)
     while todo:
         thought = todo.pop()

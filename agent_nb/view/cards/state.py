@@ -12,26 +12,34 @@ from typing import Any
 from ..format import clip_text, count_noun, join_parts, text_row
 from ..nodes import Diff, Fold, Json, Node, Row, T
 from ..state.cards import NoteCard
-from ..state.json_diff import MISSING, Change, changes
+from ..state.json_diff import MISSING, Change, find_changes
 from .base import Context
 
-SHOWN = 50  # snapshots
-FEW = 6  # changes that are shown without opening
-LINES = 40  # changes that are listed
-LONGEST = 400  # characters of a note
-VALUE = 160  # characters of a value in a change
+MOST_EVENTS = 50  # that are shown
+MOST_OPEN_CHANGES = 6  # more changes of a snapshot are folded
+MOST_CHANGES = 40  # that are listed
+LONGEST_NOTE = 400  # characters
+LONGEST_VALUE = 160  # characters of a value in a change
+LONGEST_NAMES = 100  # characters of the names of snapshots or events
 TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that identify a snapshot
 
 
 def card(state: NoteCard, context: Context) -> Node:
     """Return consecutive snapshots as one fold."""
-    pairs = list(zip(state.items, state.before, strict=False))[:SHOWN]
+    pairs = list(zip(state.items, state.before, strict=False))[:MOST_EVENTS]
     if len(pairs) == 1:
         ((title, payload), before) = pairs[0]
         return _snapshot(title, payload, before, alone=True)
-    names = list(dict.fromkeys(_named(title, payload) for title, payload in state.items[:SHOWN]))
+    names = list(
+        dict.fromkeys(
+            _describe_snapshot(title, payload) for title, payload in state.items[:MOST_EVENTS]
+        )
+    )
     size = count_noun(len(state.items), "state event")
-    left = (T(f"⟳ {size}", tone="muted"), T(f"  {clip_text(', '.join(names), 100)}", tone="muted"))
+    left = (
+        T(f"⟳ {size}", tone="muted"),
+        T(f"  {clip_text(', '.join(names), LONGEST_NAMES)}", tone="muted"),
+    )
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
     return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")
 
@@ -41,21 +49,24 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
 
     `alone`: the snapshot is not in a group; if its state is only a note, it is one line.
     """
-    payload_tree, name = Json(payload), _named(title, payload)
+    payload_tree, name = Json(payload), _describe_snapshot(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
     if alone and isinstance(note, str):
-        return text_row(f"⟳ {name}  {clip_text(note, LONGEST)}", wrap=True)
+        return text_row(f"⟳ {name}  {clip_text(note, LONGEST_NOTE)}", wrap=True)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (payload_tree,), title=name)
-    changed = changes(inner(before), inner(payload))
-    diff = (Diff("\n".join(_line(c) for c in changed[:LINES])),) if changed else ()
-    more = len(changed) - LINES
+    changes = find_changes(inner(before), inner(payload))
+    diff = (Diff("\n".join(_line(c) for c in changes[:MOST_CHANGES])),) if changes else ()
+    more = len(changes) - MOST_CHANGES
     unlisted = (text_row(f"… {count_noun(more, 'more change')}"),) if more > 0 else ()
-    row = Row(left, (T(_counts(changed), tone="muted"),))
+    row = Row(left, (T(_count_kinds(changes), tone="muted"),))
     full = Fold((text_row("whole"),), (payload_tree,), title="whole")
     return Fold(
-        (row,), (*diff, *unlisted, full), open=not alone and 0 < len(changed) <= FEW, title=name
+        (row,),
+        (*diff, *unlisted, full),
+        open=not alone and 0 < len(changes) <= MOST_OPEN_CHANGES,
+        title=name,
     )
 
 
@@ -68,44 +79,45 @@ def inner(payload: Any) -> Any:
     return state if isinstance(state, dict | list) else payload
 
 
-def _named(title: str, payload: Any) -> str:
+def _describe_snapshot(title: str, payload: Any) -> str:
     """Return the kind of a snapshot with the fields that identify it."""
     fields = payload if isinstance(payload, dict) else {}
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
-        return clip_text(join_parts(title, status["state"]), 100)
+        return clip_text(join_parts(title, status["state"]), LONGEST_NAMES)
     identifying = [
         f"{k} {fields[k]}"
         for k in TELLING
         if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)
     ]
-    return clip_text(join_parts(title, *identifying), 100)
+    return clip_text(join_parts(title, *identifying), LONGEST_NAMES)
 
 
-def _counts(listed: list[Change]) -> str:
-    kinds = [c.kind for c in listed]
+def _count_kinds(changes: list[Change]) -> str:
+    """Return how many changes of each kind there are: `2 changed · 1 added`."""
+    kinds = [change.kind for change in changes]
     numbers = {kind: kinds.count(kind) for kind in ("changed", "added", "removed")}
     return join_parts(*(f"{n} {kind}" for kind, n in numbers.items() if n)) or "unchanged"
 
 
 def _line(change: Change) -> str:
-    lines = (
-        (sign, value)
-        for sign, value in (("-", change.before), ("+", change.after))
-        if value is not MISSING
+    """Return a change as one or two lines of a diff."""
+    sides = (("-", change.before), ("+", change.after))
+    path = change.path or "(all)"
+    return "\n".join(
+        f"{sign} {path}: {_value(value)}" for sign, value in sides if value is not MISSING
     )
-    return "\n".join(f"{sign} {change.path or '(all)'}: {_value(value)}" for sign, value in lines)
 
 
 def _value(value: Any) -> str:
     try:
-        return clip_text(json.dumps(value, ensure_ascii=False, default=str), VALUE)
+        return clip_text(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)
     except (ValueError, RecursionError):
         return "…"
 
 
 def _more(state: NoteCard) -> tuple[Node, ...]:
-    left_out = len(state.items) - SHOWN
+    left_out = len(state.items) - MOST_EVENTS
     return (text_row(f"… {left_out:,} more"),) if left_out > 0 else ()
 
 
@@ -115,9 +127,11 @@ def notes(state: NoteCard, noun: str, mark: str) -> Node:
     size = count_noun(len(state.items), f"{noun} event")
     left = (
         T(f"{mark} {size}", tone="muted"),
-        T(f"  {clip_text(', '.join(names), 100)}", tone="muted"),
+        T(f"  {clip_text(', '.join(names), LONGEST_NAMES)}", tone="muted"),
     )
     body = tuple(
-        part for title, payload in state.items[:SHOWN] for part in (text_row(title), Json(payload))
+        part
+        for title, payload in state.items[:MOST_EVENTS]
+        for part in (text_row(title), Json(payload))
     )
     return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")

@@ -51,9 +51,8 @@ def _title(state: ThinkCard) -> str:
         return "Thinking…"
     seconds = state.seconds  # 0 in a log without times
     duration = format_duration(seconds) if seconds >= 1 else f"{max(0.1, seconds):.1f} s"
-    return (
-        f"Thought{f' for {duration}' if seconds else ''}{' (cut off)' if state.incomplete else ''}"
-    )
+    title = f"Thought for {duration}" if seconds else "Thought"
+    return f"{title} (cut off)" if state.incomplete else title
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:

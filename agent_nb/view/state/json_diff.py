@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-DEPTH = 12  # levels that are compared; below, a value has changed as a whole
+MOST_LEVELS = 12  # levels that are compared; below, a value has changed as a whole
 #: No value: before an addition, after a removal.
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
@@ -31,18 +31,18 @@ class Change(NamedTuple):
     @property
     def kind(self) -> str:
         """`added`, `removed` or `changed`."""
-        return (
-            "added" if self.before is MISSING else "removed" if self.after is MISSING else "changed"
-        )
+        if self.before is MISSING:
+            return "added"
+        return "removed" if self.after is MISSING else "changed"
 
 
-def changes(before: Any, after: Any) -> list[Change]:
+def find_changes(before: Any, after: Any) -> list[Change]:
     """Return the changes in the order of the new value; removed fields come after the others."""
-    return list(_compare(before, after, "", DEPTH))
+    return list(_compare(before, after, "", MOST_LEVELS))
 
 
 def _compare(before: Any, after: Any, path: str, depth: int) -> Iterator[Change]:
-    if same(before, after):
+    if _is_same(before, after):
         return
     if depth and isinstance(before, dict) and isinstance(after, dict):
         yield from _fields(before, after, path, depth - 1)
@@ -69,28 +69,31 @@ def _fields(
 def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
     """Yield the changes between the common beginning and the common end of two lists."""
     shorter = min(len(before), len(after))  # beginning and end must not overlap in either list
-    head = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
+    head = next((i for i in range(shorter) if not _is_same(before[i], after[i])), shorter)
     tail = next(
-        (i for i in range(shorter - head) if not same(before[-1 - i], after[-1 - i])),
+        (i for i in range(shorter - head) if not _is_same(before[-1 - i], after[-1 - i])),
         shorter - head,
     )
-    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    for i in range(max(len(old), len(new))):
+    removed, added = before[head : len(before) - tail], after[head : len(after) - tail]
+    for i in range(max(len(removed), len(added))):
         item_path = f"{path}[{head + i}]"
-        if i >= len(old):
-            yield Change(item_path, MISSING, new[i])
-        elif i >= len(new):
-            yield Change(item_path, old[i], MISSING)
+        if i >= len(removed):
+            yield Change(item_path, MISSING, added[i])
+        elif i >= len(added):
+            yield Change(item_path, removed[i], MISSING)
         else:
-            yield from _compare(old[i], new[i], item_path, depth)
+            yield from _compare(removed[i], added[i], item_path, depth)
 
 
 def _field(path: str, key: Any) -> str:
-    name = str(key) if str(key).isidentifier() else f"[{json.dumps(str(key), ensure_ascii=False)}]"
-    return f"{path}{'.' if path and not name.startswith('[') else ''}{name}"
+    """Return the path of a field: `path.key`, or `path["a key"]`."""
+    name = str(key)
+    if not name.isidentifier():
+        return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    return f"{path}.{name}" if path else name
 
 
-def same(before: Any, after: Any) -> bool:
+def _is_same(before: Any, after: Any) -> bool:
     """Return whether two JSON values are equal; true is not 1, not even inside a list."""
     try:
         # Python calls [True] and [1] equal; their repr differs

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import nodes, theme
 from ..draw import html
-from ..folds import MOST, STEP
+from ..folds import MOST_LINES, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
 from .controls import Buttons, Editor, Form, Head
@@ -48,7 +48,7 @@ def style_sheet() -> str:
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     # `$NAME` in the file is a declaration of `theme`
     with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
-    steps = range(1, round(MOST / STEP) + 1)
+    steps = range(1, round(MOST_LINES / STEP) + 1)
     # one class for each height that the body of a folding card takes (see `folds`)
     rooms = (f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)}}}" for n in steps)
     return "\n".join((with_values, *rooms, css()))
