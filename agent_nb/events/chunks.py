@@ -8,7 +8,7 @@ Form
   since the run's start).
 - Long strings of a record are packed: `~` and base85 of deflated digits of 7 bits, one per byte,
   all lengths before all times. `decode_chunks` reads the plain and the packed form.
-- Numbers have at most 64 bits and no sign; a packed string expands to at most `LARGEST` bytes.
+- Numbers have at most 64 bits and no sign; a packed string expands to at most `MOST_UNPACKED`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
+_DIGIT_BITS = 5
+_BYTE_BITS = 7  # of a digit in the packed form
 # set in a digit, or byte, that is not the last one of its number
-_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
+_DIGIT_MORE, _BYTE_MORE = 1 << _DIGIT_BITS, 1 << _BYTE_BITS
 PACKED = "~"  # begins a packed string; not a digit
-LARGEST = 1 << 26  # bytes that a packed string may expand to
+MOST_UNPACKED = 1 << 26  # bytes that a packed string may expand to
 _MOST_BITS = 64  # of a number
 
 
@@ -33,20 +34,20 @@ class _DigitValues(dict[str, int]):
         raise ValueError(f"chunks hold a character that is not a base64 digit: {c!r}")
 
 
-_VALUE = _DigitValues((c, i) for i, c in enumerate(ALPHABET))
+_DIGIT_VALUES = _DigitValues((c, i) for i, c in enumerate(ALPHABET))
 
 
-def _digits(n: int) -> str:
+def _write_number(n: int) -> str:
     """Return a number as digits of 5 bits, the least significant first."""
     out = ""
-    while n >= _MORE:
-        out += ALPHABET[_MORE | (n & 31)]
+    while n >= _DIGIT_MORE:
+        out += ALPHABET[_DIGIT_MORE | (n & 31)]
         n >>= 5
     return out + ALPHABET[n]
 
 
 # the digits of small numbers, which are almost all: a look-up is faster
-_SMALL = [_digits(n) for n in range(4096)]
+_SMALL_NUMBERS = [_write_number(n) for n in range(4096)]
 
 
 def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
@@ -56,7 +57,7 @@ def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
         for n in pair:
             if n < 0:
                 raise ValueError(f"chunk numbers are not negative: {n}")
-            out.append(_SMALL[n] if n < len(_SMALL) else _digits(n))
+            out.append(_SMALL_NUMBERS[n] if n < len(_SMALL_NUMBERS) else _write_number(n))
     return "".join(out)
 
 
@@ -92,19 +93,19 @@ def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
     """Return the pairs of a packed string, which has all lengths first, then all times."""
     try:
         decompressor = zlib.decompressobj()
-        data = decompressor.decompress(base64.b85decode(text[len(PACKED) :]), LARGEST)
+        data = decompressor.decompress(base64.b85decode(text[len(PACKED) :]), MOST_UNPACKED)
     except zlib.error as fault:
         raise ValueError(f"packed chunks cannot be unfolded: {fault}") from None
     if not decompressor.eof:
         raise ValueError("packed chunks are cut off or too large")
-    numbers = list(_numbers(data, _BYTE_BITS))
+    numbers = list(_read_numbers(data, _BYTE_BITS))
     if len(numbers) % 2:
         raise ValueError("chunks end in the middle of a pair")
     half = len(numbers) // 2
     return zip(numbers[:half], numbers[half:], strict=True)
 
 
-def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
+def _read_numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
     """Yield the numbers that digits make, each of `bits` bits below its bit for "more follows"."""
     continues = 1 << bits
     n = shift = 0
@@ -125,7 +126,7 @@ def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
     if text.startswith(PACKED):
         yield from _unpack_pairs(text)
         return
-    numbers = _numbers(map(_VALUE.__getitem__, text), _BITS)
+    numbers = _read_numbers(map(_DIGIT_VALUES.__getitem__, text), _DIGIT_BITS)
     for length in numbers:
         gap = next(numbers, None)  # of the same iterator: every second number
         if gap is None:

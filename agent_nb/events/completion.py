@@ -61,14 +61,14 @@ def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]
     """
     if not len(log) or (isinstance(log[-1], End) and not log[-1].span):
         return []
-    position: dict[str, Any] = {"ts": log[-1].ts, "run": log[0].run}
+    envelope: dict[str, Any] = {"ts": log[-1].ts, "run": log[0].run}
     answered = {e.call_id for e in log if isinstance(e, Result)}
     calls = [e for e in log if isinstance(e, Call) and e.call_id not in answered]
     reason = "lost" if detail == LOST else "user"
     added = [
-        *(_make_cancelled_result(call, _UNFINISHED, **position) for call in calls),
-        Interrupt(reason="user", detail=detail, turn=log[-1].turn, **position),
-        End(status="interrupted", finish_reason=reason, **position),
+        *(_make_cancelled_result(call, _UNFINISHED, **envelope) for call in calls),
+        Interrupt(reason="user", detail=detail, turn=log[-1].turn, **envelope),
+        End(status="interrupted", finish_reason=reason, **envelope),
     ]
     return [msgspec.structs.replace(e, seq=n) for n, e in enumerate(added, len(log) + 1)]
 
@@ -143,23 +143,28 @@ class Settler:
         last = run.last
         if last is None:
             return []
-        # a question waits only as long as its call has no result
-        waits = run.questions.keys() & run.calls.keys()
-        status = run.stopped or ("awaiting" if waits else None)
-        status = status or ("ok" if self._may_lack_end and run.is_whole else "interrupted")
-        status = "interrupted" if broken else status
-        position: dict[str, Any] = {
+        status = "interrupted" if broken else self._choose_status(run)
+        envelope: dict[str, Any] = {
             "run": last.run,
             "ts": last.ts,
             "turn": last.turn,
             "origin": "imported",
             "extra": self._extra,
         }
-        reasons: list[Event] = []
-        if why is not None and status == "interrupted":
-            has_reason = not broken and isinstance(last, Interrupt)
-            reasons = [] if has_reason else [msgspec.structs.replace(why, **position)]
-        return [*self._cancel_open_calls(run), *reasons, End(status=status, **position)]
+        events: list[Event] = self._cancel_open_calls(run)
+        has_reason = isinstance(last, Interrupt) and not broken
+        if why is not None and status == "interrupted" and not has_reason:
+            events.append(msgspec.structs.replace(why, **envelope))
+        return [*events, End(status=status, **envelope)]
+
+    def _choose_status(self, run: _Run) -> EndStatus:
+        """Return how a run ended, by its last events."""
+        if run.stopped is not None:
+            return run.stopped
+        # a question waits only as long as its call has no result
+        if run.questions.keys() & run.calls.keys():
+            return "awaiting"
+        return "ok" if self._may_lack_end and run.is_whole else "interrupted"
 
     def _cancel_open_calls(self, run: _Run) -> list[Event]:
         """Return cancelled results for the open calls of a run, and close these calls."""
@@ -204,8 +209,10 @@ class _Run:
         self.last = event
         self._numbered = self._numbered or event.seq > 0
         # an error or interrupt after which the run goes on did not end the run
-        speaks = isinstance(event, Call | Respond | Result | Think)
-        self.stopped = None if speaks else _end_status(event) or self.stopped
+        if isinstance(event, Call | Respond | Result | Think):
+            self.stopped = None
+        else:
+            self.stopped = _end_status(event) or self.stopped
         self._add_question(event)
         if isinstance(event, Call):
             self.calls[event.call_id] = event
@@ -214,8 +221,10 @@ class _Run:
             self.calls.pop(event.call_id, None)
         elif isinstance(event, Respond):
             self.message = event
+        elif isinstance(event, Node) and event.phase == "enter":
+            self._nodes.add(event.span)
         elif isinstance(event, Node):
-            (self._nodes.add if event.phase == "enter" else self._nodes.discard)(event.span)
+            self._nodes.discard(event.span)
 
     def _add_question(self, event: Event) -> None:
         """Note a question, or what answers it: the call goes on, or the model speaks again."""

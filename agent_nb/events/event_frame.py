@@ -52,17 +52,17 @@ def text_array(values: Any) -> Any:
 
 
 # name of a column -> its kind; a user may have added other columns to a frame
-KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
-CELL = 32_767  # characters that a spreadsheet cell holds
+_KIND_OF = {c.name: c.kind for listed in PRESETS.values() for c in listed}
+CELL_LENGTH = 32_767  # characters that a spreadsheet cell holds
 CUT = "…"  # ends a text that a cell cannot hold
-FORMULA = ("=", "{=")  # the starts of a text that spreadsheet writers take for a formula
+FORMULA_STARTS = ("=", "{=")  # of a text that spreadsheet writers take for a formula
 # characters that the XML of a spreadsheet cannot hold
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-SHOWN = "agent-nb-frame"  # the CSS class of the tables in a notebook
-NOWRAP = f".{SHOWN} td, .{SHOWN} th {{ white-space: nowrap; }}"
+CSS_CLASS = "agent-nb-frame"  # the CSS class of the tables in a notebook
+NO_WRAP = f".{CSS_CLASS} td, .{CSS_CLASS} th {{ white-space: nowrap; }}"
 # {0}: the class of the table; {1}: the number of a column in the body; {2}: its number in the
 # header, where the index counts too
-LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: left; }}"
+ALIGN_LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: left; }}"
 
 
 class EventFrame(pd.DataFrame):
@@ -106,9 +106,7 @@ class EventFrame(pd.DataFrame):
             values = plain[name]
             if isinstance(values.dtype, pd.DatetimeTZDtype):
                 plain[name] = values.dt.tz_convert("UTC").dt.tz_localize(None)
-            elif not pd.api.types.is_numeric_dtype(
-                values.dtype
-            ) and not pd.api.types.is_timedelta64_dtype(values.dtype):
+            elif not _is_right_aligned(values.dtype):
                 plain[name] = values.astype(object).map(_spreadsheet_text, na_action="ignore")
         plain = plain.rename(index=_spreadsheet_label, columns=_spreadsheet_label)
         plain.to_excel(excel_writer, **options)
@@ -123,26 +121,24 @@ class EventFrame(pd.DataFrame):
             name: pd.get_option(f"display.{name}")
             for name in ("max_rows", "min_rows", "max_columns", "show_dimensions")
         }
-        complete = not option["max_rows"] or len(self) <= option["max_rows"]
-        # if pandas leaves columns out (`max_columns`), the positions would be wrong
-        texts = (
-            self._text_positions()
-            if len(self.columns) <= (option["max_columns"] or len(self.columns))
-            else []
-        )
+        max_rows, max_columns = option["max_rows"], option["max_columns"]
+        leaves_rows_out = bool(max_rows) and len(self) > max_rows
+        texts = self._text_positions()
+        if max_columns and len(self.columns) > max_columns:
+            texts = []  # pandas leaves columns out, so the positions would be wrong
         # a style applies to every table of the page, so the class names the columns
         css_class = "-".join(["agent-nb-left", *map(str, texts)])
         html = self._without_none().to_html(
             na_rep="",
-            classes=f"{SHOWN} {css_class}",
+            classes=f"{CSS_CLASS} {css_class}",
             notebook=True,
             show_dimensions=option["show_dimensions"],
-            max_cols=option["max_columns"],
-            max_rows=None if complete else option["min_rows"] or option["max_rows"],
+            max_cols=max_columns,
+            max_rows=(option["min_rows"] or max_rows) if leaves_rows_out else None,
             formatters=self._formatters(),
         )
         # pandas writes this style element because of notebook=True
-        rules = [NOWRAP, *(LEFT.format(css_class, column, column + 1) for column in texts)]
+        rules = [NO_WRAP, *(ALIGN_LEFT.format(css_class, column, column + 1) for column in texts)]
         return html.replace(
             "<style scoped>\n", "<style scoped>\n" + "".join(f"    {rule}\n" for rule in rules), 1
         )
@@ -151,12 +147,7 @@ class EventFrame(pd.DataFrame):
         """Return the positions, from 1, of the columns to align left; [] if a header has levels."""
         if self.columns.nlevels > 1 or self.index.nlevels > 1:
             return []
-        numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype
-        return [
-            number
-            for number, dtype in enumerate(self.dtypes, 1)
-            if not numeric(dtype) and not time(dtype)
-        ]
+        return [n for n, dtype in enumerate(self.dtypes, 1) if not _is_right_aligned(dtype)]
 
     def _without_none(self) -> pd.DataFrame:
         """Return a frame with NaN for None: pandas prints None, but `na_rep` for NaN."""
@@ -195,16 +186,21 @@ def _encode(value: Any) -> str:
         return json.dumps(value, default=str)
 
 
+def _is_right_aligned(dtype: Any) -> bool:
+    """Return whether a column has numbers or durations."""
+    return pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype)
+
+
 def _is_whole(name: Any, values: Any) -> bool:
     """Return whether a column of kind `int` holds whole numbers only (means may have fractions)."""
     return bool(
-        KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
+        _KIND_OF.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
     )
 
 
 def _holds_texts(name: Any, values: Any) -> bool:
     """Return whether an object column holds texts, which are not written as JSON."""
-    return KINDS.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
+    return _KIND_OF.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
         "string",
         "empty",
     )
@@ -213,8 +209,8 @@ def _holds_texts(name: Any, values: Any) -> bool:
 def _spreadsheet_text(value: Any) -> Any:
     """Return a value as text for a spreadsheet cell; a leading ' keeps it from being a formula."""
     text = UNPRINTABLE.sub("", str(value))
-    text = f"'{text}" if text.startswith(FORMULA) else text
-    return text if len(text) <= CELL else text[: CELL - len(CUT)] + CUT
+    text = f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return text if len(text) <= CELL_LENGTH else text[: CELL_LENGTH - len(CUT)] + CUT
 
 
 def _spreadsheet_label(name: Any) -> Any:

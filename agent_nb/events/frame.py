@@ -33,11 +33,13 @@ from .types import Event, Unknown
 
 __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
 
-ALL = slice(None)  # the positions of all rows
-_LATEST = 2.0**50  # milliseconds (the year 37,648); a larger number is not a time
-_LARGEST = 2**63 - 1  # of a 64-bit integer
+# the positions of the rows of one type and their values, for each type of rows
+Parts = list[tuple[Any, list[Any]]]
+_ALL = slice(None)  # the positions of all rows
+_LATEST_TIME = 2.0**50  # milliseconds (the year 37,648); a larger number is not a time
+_LARGEST_INTEGER = 2**63 - 1  # of 64 bits
 # name of a table -> the function that makes its rows from events
-_ROWS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
+_ROW_MAKERS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
     "events": lambda events, _: events,
     "calls": call_rows,
     "turns": turn_rows,
@@ -59,7 +61,7 @@ def to_frame(
     chosen = choose_columns(columns)
     event_list = events if isinstance(events, list) else list(events)
     table = chosen[0].table if chosen else "events"
-    builder = _Builder(_ROWS[table](event_list, places or {}), places or {})
+    builder = _Builder(_ROW_MAKERS[table](event_list, places or {}), places or {})
     return EventFrame({c.name: builder.column(c) for c in chosen}, copy=False)
 
 
@@ -84,17 +86,17 @@ class _Builder:
     def column(self, column: Column) -> Any:
         """Return the typed values of a column."""
         if column.derived:
-            return _DERIVED[column.name](self)
-        return _KINDS[column.kind](self, self.parts(column))
+            return _DERIVED_MAKERS[column.name](self)
+        return _MAKERS[column.kind](self, self.parts(column))
 
-    def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return (positions, values) of a column for each row type; `ALL` means every row."""
+    def parts(self, column: Column) -> Parts:
+        """Return (positions, values) of a column for each row type; `_ALL` means every row."""
         if Event in column.of:  # a getter for Event applies to every row
-            return [(ALL, _values(column.of[Event], self.rows))]
+            return [(_ALL, _read_values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:
-            return [(ALL, _values(column.of[self.types[0]], self.rows))]
+            return [(_ALL, _read_values(column.of[self.types[0]], self.rows))]
         groups = [(self.group(t), column.of[t]) for t in self.types if t in column.of]
-        return [(positions, _values(getter, rows)) for (positions, rows), getter in groups]
+        return [(positions, _read_values(getter, rows)) for (positions, rows), getter in groups]
 
     def group(self, kind: type) -> tuple[Any, list[Any]]:
         """Return the positions and the rows of one type."""
@@ -153,7 +155,7 @@ class _Builder:
         return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 
 
-def _values(getter: Getter, rows: list[Any]) -> list[Any]:
+def _read_values(getter: Getter, rows: list[Any]) -> list[Any]:
     """Return what an attribute name or a function gives for each row."""
     return list(map(attrgetter(getter) if isinstance(getter, str) else getter, rows))
 
@@ -167,7 +169,7 @@ def _number_distinct(values: list[Any]) -> tuple[Any, list[Any]]:
     return np.fromiter(map(number.__getitem__, values), np.int32, len(values)), distinct
 
 
-def _category(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _category(builder: _Builder, parts: Parts) -> Any:
     codes = np.full(len(builder.rows), -1, np.int32)
     names: list[Any] = []
     for positions, values in parts:
@@ -177,62 +179,56 @@ def _category(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
     return builder.categories(codes, names)
 
 
-def _text(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _text(builder: _Builder, parts: Parts) -> Any:
     return text_array(_object(builder, parts))
 
 
-def _json(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return _text(
-        builder, [(positions, [as_json(v) for v in values]) for positions, values in parts]
-    )
+def _json(builder: _Builder, parts: Parts) -> Any:
+    return _text(builder, [(at, list(map(as_json, values))) for at, values in parts])
 
 
-def _object(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _object(builder: _Builder, parts: Parts) -> Any:
     return builder.fill(((at, np.fromiter(v, object, len(v))) for at, v in parts), None, object)
 
 
-def _count(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _count(builder: _Builder, parts: Parts) -> Any:
     values = np.zeros(len(builder.rows), np.int64)
     for positions, numbers in parts:
         try:
             values[positions] = np.fromiter(numbers, np.int64, len(numbers))
         except (TypeError, OverflowError):  # foreign numbers beyond 64 bits
             values[positions] = [
-                n if isinstance(n, int) and abs(n) <= _LARGEST else 0 for n in numbers
+                n if isinstance(n, int) and abs(n) <= _LARGEST_INTEGER else 0 for n in numbers
             ]
     return values
 
 
-def _int(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _int(builder: _Builder, parts: Parts) -> Any:
     try:
         return _float(builder, parts)
     except OverflowError:  # foreign numbers beyond a float
-        return _float(
-            builder,
-            [
-                (at, [n if n is not None and abs(n) <= _LARGEST else None for n in v])
-                for at, v in parts
-            ],
-        )
+        return _float(builder, [(at, [_bound(n) for n in v]) for at, v in parts])
 
 
-def _float(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _bound(number: int | None) -> int | None:
+    """Return a number, None for one beyond 64 bits."""
+    return number if number is not None and abs(number) <= _LARGEST_INTEGER else None
+
+
+def _float(builder: _Builder, parts: Parts) -> Any:
     return builder.fill(((at, np.array(v, np.float64)) for at, v in parts), np.nan, np.float64)
 
 
-def _bool(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _bool(builder: _Builder, parts: Parts) -> Any:
     return builder.fill(((at, np.array(v, np.bool_)) for at, v in parts), False, np.bool_)
 
 
-def _time(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
-    return _utc(
-        builder.fill(((at, _milliseconds(v, zero=False)) for at, v in parts), _NAT, np.int64).view(
-            "M8[ms]"
-        )
-    )
+def _time(builder: _Builder, parts: Parts) -> Any:
+    array = builder.fill(((at, _milliseconds(v, zero=False)) for at, v in parts), _NAT, np.int64)
+    return _utc(array.view("M8[ms]"))
 
 
-def _duration(builder: _Builder, parts: list[tuple[Any, list[Any]]]) -> Any:
+def _duration(builder: _Builder, parts: Parts) -> Any:
     array = builder.fill(((at, _milliseconds(v, zero=True)) for at, v in parts), _NAT, np.int64)
     return pd.array(array.view("m8[ms]"))
 
@@ -241,7 +237,7 @@ def _milliseconds(seconds: Any, *, zero: bool) -> Any:
     """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, for 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         ms = np.array(seconds, np.float64) * 1000.0
-        sound = np.abs(ms) < _LATEST
+        sound = np.abs(ms) < _LATEST_TIME
         sound &= (ms != 0.0) | zero
         # 0 in place of NaN, whose cast to an integer is undefined
         return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)
@@ -253,7 +249,7 @@ def _utc(times: Any) -> Any:
 
 _NAT = np.iinfo(np.int64).min  # what numpy stores for NaT
 # kind of a column -> the function that makes its typed values from its parts (`_Builder.parts`)
-_KINDS: dict[str, Callable[[_Builder, list[tuple[Any, list[Any]]]], Any]] = {
+_MAKERS: dict[str, Callable[[_Builder, Parts], Any]] = {
     "category": _category,
     "text": _text,
     "json": _json,
@@ -285,17 +281,16 @@ def _seconds(builder: _Builder) -> Any:
 def _place(field: str) -> Callable[[_Builder], Any]:
     """Return a function that makes the column of one field of each row's `Place`."""
 
-    def column(builder: _Builder) -> Any:
+    def make_column(builder: _Builder) -> Any:
         codes, runs = builder.runs
-        return builder.categories(
-            codes, [getattr(builder.places.get(run, NOWHERE), field) for run in runs]
-        )
+        places = [builder.places.get(run, NOWHERE) for run in runs]
+        return builder.categories(codes, [getattr(place, field) for place in places])
 
-    return column
+    return make_column
 
 
 # derived column -> the function that makes it, from more than the row itself
-_DERIVED: dict[str, Callable[[_Builder], Any]] = {
+_DERIVED_MAKERS: dict[str, Callable[[_Builder], Any]] = {
     "run": lambda builder: builder.categories(*builder.runs),
     "cell": _place("cell"),
     "notebook": _place("notebook"),

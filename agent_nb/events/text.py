@@ -69,19 +69,20 @@ class Texts:
         return ""
 
     def _relate_block(self, event: Any) -> Step:
-        live = type(event) is Delta
+        is_delta = type(event) is Delta
         if event.block in self._begun:
-            self._begun -= set() if live else {event.block}
+            if not is_delta:
+                self._begun.discard(event.block)
             self._complete = self._complete or _closes(event)
             return "same"
-        if live:
+        if is_delta:
             self._begun.add(event.block)
-        step = self._step(event)
+        step = self._choose_step(event)
         self._turn, self._separated, self._complete = event.turn, False, _closes(event)
         self._message = message_of(event) or self._message
         return step
 
-    def _step(self, event: Any) -> Step:
+    def _choose_step(self, event: Any) -> Step:
         if _is_separate(event):
             return "begin"
         same_turn = event.turn == self._turn
@@ -114,10 +115,8 @@ class Answer:
 
     def add(self, event: Event) -> None:
         """Add the next event of the run."""
-        if (
-            type(event) is Delta
-            or (event.parent if isinstance(event, Node) else event.span) != self._span
-        ):
+        span = event.parent if isinstance(event, Node) else event.span
+        if type(event) is Delta or span != self._span:
             return
         self._reply = reply_of(event) or self._reply
         step = self._texts.add(event)
@@ -181,10 +180,10 @@ def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
 
     "go_on": it is the rest of that text; "instead": all of it; "": neither.
     """
-    if isinstance(event, Respond) and (
-        note := next((n for n in _notes(event) if n.get("derived")), None)
-    ):
-        return "go_on" if note.get("rest") else "instead"
+    notes = _notes(event) if isinstance(event, Respond) else []
+    for note in notes:
+        if note.get("derived"):
+            return "go_on" if note.get("rest") else "instead"
     return ""
 
 
@@ -192,20 +191,14 @@ def reply_of(event: Event) -> str:
     """Return the answer in the end event of an imported run, or ""."""
     if not isinstance(event, End):
         return ""
-    replies = (
-        fields[key]
-        for fields in _fields(event)
-        for key in _REPLIES
-        if isinstance(fields.get(key), str)
-    )
-    return next((text for text in replies if text.strip()), "")
+    values = (fields.get(key) for fields in _fields(event) for key in _REPLIES)
+    return next((text for text in values if isinstance(text, str) and text.strip()), "")
 
 
 def message_of(event: Event) -> str:
     """Return the message id of a block if its protocol has messages, else ""."""
-    return next(
-        (str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields), ""
-    )
+    ids = (str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields)
+    return next(ids, "")
 
 
 def _closes(event: Event) -> bool:
@@ -221,11 +214,8 @@ def _notes(event: Event) -> list[dict[str, Any]]:
 def _fields(event: Event) -> list[dict[str, Any]]:
     """Return the fields of an event's foreign lines, the line that opened its block first."""
     lines = [line for note in _notes(event) for line in (note.get("start"), note)]
-    return [
-        fields
-        for line in lines
-        if isinstance(line, dict) and isinstance(fields := line.get("fields"), dict)
-    ]
+    fields = [line.get("fields") for line in lines if isinstance(line, dict)]
+    return [each for each in fields if isinstance(each, dict)]
 
 
 def content_text(content: object) -> str:

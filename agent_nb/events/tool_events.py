@@ -24,7 +24,7 @@ from .types import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")  # values of `subtype`
 STREAMS = ("stdout", "stderr")  # values of `stream`
-LARGEST = 1e15  # a larger count or percentage is ignored: a record may hold any number
+_LARGEST_NUMBER = 1e15  # a larger count or percentage is ignored: a record may hold any number
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -53,13 +53,10 @@ def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress
 
 def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Return whether a value is a ToolEvent."""
-    # the field that an event of this type must have
-    needed = (
-        {"progress": "data", "result": "output"}.get(str(value.get("type")))
-        if isinstance(value, Mapping)
-        else None
-    )
-    return needed in value and isinstance(value.get("toolName"), str) if needed else False
+    if not isinstance(value, Mapping) or not isinstance(value.get("toolName"), str):
+        return False
+    content = {"progress": "data", "result": "output"}.get(str(value.get("type")))
+    return content is not None and content in value
 
 
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,26 +92,31 @@ def meaning(data: Any) -> Meaning:
         return Meaning(text=data)
     if not isinstance(data, Mapping):
         return Meaning()
-    text, fraction, known = next(
-        (shape for read in _SHAPES if (shape := read(data)) is not None), ("", None, frozenset())
-    )
-    message = data.get("message")
-    message_text = message if isinstance(message, str) else ""
-    rest = {
-        k: v for k, v in data.items() if k not in known and not (message_text and k == "message")
-    }
-    return Meaning(text, fraction, message_text, rest)
+    readings = (read(data) for read in _SHAPES)
+    reading = next((each for each in readings if each is not None), _Reading())
+    known, message = reading.fields, data.get("message")
+    if message and isinstance(message, str):
+        known |= {"message"}
+    else:
+        message = ""
+    rest = {name: value for name, value in data.items() if name not in known}
+    return Meaning(reading.text, reading.fraction, message, rest)
 
 
-# Read from data of a known shape: output, progress (0 to 1), and the fields that are not `rest`.
-_Reading = tuple[str, float | None, frozenset[str]]
+class _Reading(msgspec.Struct, frozen=True):
+    """Read from data of a known shape: output, progress (0 to 1), and the fields with them."""
+
+    text: str = ""
+    fraction: float | None = None
+    fields: frozenset[str] = frozenset()
 
 
 def _chunk(data: Mapping[str, Any]) -> _Reading | None:
     content = data.get("content")
     is_chunk = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
-    known = frozenset({"subtype", "stream", "content"})
-    return (content, None, known) if is_chunk and isinstance(content, str) else None
+    if not is_chunk or not isinstance(content, str):
+        return None
+    return _Reading(content, fields=frozenset({"subtype", "stream", "content"}))
 
 
 def _percent(data: Mapping[str, Any]) -> _Reading | None:
@@ -122,14 +124,16 @@ def _percent(data: Mapping[str, Any]) -> _Reading | None:
     if not _is_usable(percent) or not 0 <= percent <= 100:
         return None
     # 7 % is 0.07, not 0.07000000000000001
-    return "", float(Decimal(repr(percent)) * Decimal("0.01")), frozenset({"subtype", "percent"})
+    fraction = float(Decimal(repr(percent)) * Decimal("0.01"))
+    return _Reading(fraction=fraction, fields=frozenset({"subtype", "percent"}))
 
 
 def _counted(data: Mapping[str, Any]) -> _Reading | None:
     done, total = data.get("done"), data.get("total")
     if not _is_usable(done) or not _is_usable(total) or total <= 0:
         return None
-    return "", min(1.0, max(0.0, done / total)), frozenset()  # the counts are shown beside the bar
+    # without fields: the counts are shown beside the bar
+    return _Reading(fraction=min(1.0, max(0.0, done / total)))
 
 
 # tried in this order: the first reading that is not None counts
@@ -139,4 +143,4 @@ _SHAPES: tuple[Callable[[Mapping[str, Any]], _Reading | None], ...] = (_chunk, _
 def _is_usable(value: Any) -> TypeGuard[float]:
     """Return whether a value is a number that may be a count or a percentage."""
     usable = isinstance(value, int | float) and not isinstance(value, bool)
-    return usable and abs(value) <= LARGEST
+    return usable and abs(value) <= _LARGEST_NUMBER
