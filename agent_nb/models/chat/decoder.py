@@ -93,12 +93,8 @@ class ChatDecoder(FrameDecoder):
         """Read a frame: a plain chunk on the fast path, `[DONE]`, any other chunk, or an error."""
         data = frame.data
         # not the first chunk, which is the head, nor one that may continue half a character
-        if (
-            self._misses < _MOST_MISSES
-            and self._head_emitted
-            and not self._halves
-            and frame.event == "message"
-        ):
+        fast = self._head_emitted and not self._halves and self._misses < _MOST_MISSES
+        if fast and frame.event == "message":
             choice = read_plain_choice(data)
             if choice is not None and self._read_plain(choice, out):
                 self._misses = 0

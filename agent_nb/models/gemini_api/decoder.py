@@ -44,17 +44,17 @@ class GeminiDecoder(FrameDecoder):
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
-        self._head = False  # the head was emitted
+        self._head_emitted = False
         self._candidate: Any = None  # index of the one candidate that is read
         self._calls = 0
         self._open: list[_OpenCall] = []  # calls that are being written
-        self._reason = ""  # why the answer ended
+        self._finish_reason = ""
         self._extras: dict[str, Any] = {}  # other fields, as they came last
 
     @property
     def complete(self) -> bool:
         """Whether the whole answer has come: its usage may still follow."""
-        return self.done or bool(self._reason)
+        return self.done or bool(self._finish_reason)
 
     def _finish(self, out: list[Part]) -> None:
         self._release(out)
@@ -74,17 +74,19 @@ class GeminiDecoder(FrameDecoder):
 
     def _read_chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         """Read a chunk; with `failed` it came in a frame named `error`."""
-        if not self._head and (chunk.get("modelVersion") or chunk.get("candidates")):
-            self._head = True
+        if not self._head_emitted and (chunk.get("modelVersion") or chunk.get("candidates")):
+            self._head_emitted = True
             model, response = to_text(chunk.get("modelVersion")), to_text(chunk.get("responseId"))
             out.append(Head(self._status, model, response))
         for candidate in map(as_dict, as_list(chunk.get("candidates"))):
             self._read_candidate(candidate, out)
-        if usage := as_dict(chunk.get("usageMetadata")):
+        usage = as_dict(chunk.get("usageMetadata"))
+        if usage:
             out.append(make_usage(usage))
-        self._end(to_text(as_dict(chunk.get("promptFeedback")).get("blockReason")), out)
+        self._emit_finish(to_text(as_dict(chunk.get("promptFeedback")).get("blockReason")), out)
         self._keep_extras(chunk, _CHUNK)
-        if error := error_object(chunk) or (chunk if failed else None):
+        error = error_object(chunk) or (chunk if failed else None)
+        if error:
             self._error(error, out)
 
     def _read_candidate(self, candidate: dict[str, Any], out: list[Part]) -> None:
@@ -96,12 +98,13 @@ class GeminiDecoder(FrameDecoder):
         for part in map(as_dict, as_list(as_dict(candidate.get("content")).get("parts"))):
             self._read_part(part, out)
         self._keep_extras(candidate, _CANDIDATE)
-        self._end(to_text(candidate.get("finishReason")), out)
+        self._emit_finish(to_text(candidate.get("finishReason")), out)
 
     def _read_part(self, part: dict[str, Any], out: list[Part]) -> None:
-        if text := to_text(part.get("text")):
+        text, call = to_text(part.get("text")), part.get("functionCall")
+        if text:
             out.append(Thought(text) if part.get("thought") is True else Text(text))
-        if isinstance(call := part.get("functionCall"), dict):
+        if isinstance(call, dict):
             self._read_call(call, out)
         for name, value in part.items():
             if name not in _PART and not is_empty(value):
@@ -112,10 +115,10 @@ class GeminiDecoder(FrameDecoder):
     def _read_call(self, fields: dict[str, Any], out: list[Part]) -> None:
         """Read a whole call, or a piece of one; an empty piece ends a call."""
         name, call_id = to_text(fields.get("name")), to_text(fields.get("id"))
-        pieces, more = as_list(fields.get("partialArgs")), fields.get("willContinue") is True
+        pieces, goes_on = as_list(fields.get("partialArgs")), fields.get("willContinue") is True
         call = next((c for c in reversed(self._open) if c.takes(name, call_id)), None)
-        if call is None and not pieces and not more:
-            if fields:
+        if call is None and not pieces and not goes_on:
+            if fields:  # a whole call
                 raw = to_json(fields["args"]) if fields.get("args") else ""
                 out.append(make_call(name, raw, call_id=call_id, index=self._calls))
                 self._calls += 1
@@ -124,15 +127,15 @@ class GeminiDecoder(FrameDecoder):
             call = _OpenCall(name, call_id, self._calls, PartialArgs(as_dict(fields.get("args"))))
             self._calls += 1
             self._open.append(call)
-            out.append(call.delta(call.args.text))
-        out += [call.delta(text) for piece in pieces if (text := call.args.add(piece))]
-        if not more:
+            out.append(call.make_delta(call.args.text))
+        out += [call.make_delta(text) for text in map(call.args.add, pieces) if text]
+        if not goes_on:
             self._open.remove(call)
             out.append(call.close(""))
 
-    def _end(self, reason: str, out: list[Part]) -> None:
-        if reason and not self._reason:
-            self._reason = reason
+    def _emit_finish(self, reason: str, out: list[Part]) -> None:
+        if reason and not self._finish_reason:
+            self._finish_reason = reason
             out.append(Finish(reason))
 
     def _keep_extras(self, holder: dict[str, Any], read: frozenset[str]) -> None:
@@ -153,7 +156,7 @@ class _OpenCall(msgspec.Struct, eq=False):
             return call_id == self.call_id
         return name in ("", self.name)
 
-    def delta(self, text: str) -> CallDelta:
+    def make_delta(self, text: str) -> CallDelta:
         """Return a piece of the arguments."""
         return CallDelta(text, index=self.index, call_id=self.call_id, name=self.name)
 

@@ -52,17 +52,18 @@ class PartialArgs:
         """Add a piece; return the text that it adds."""
         fields = as_dict(piece)
         path, value = _read_path(to_text(fields.get("jsonPath"))), _read_value(fields)
-        more, text = fields.get("willContinue") is True, ""
-        goes_on = self._open and path == self._path
-        if goes_on and isinstance(value, str):
+        text = ""
+        is_next_piece = self._open and path == self._path
+        if is_next_piece and isinstance(value, str):
             self._find_leaf(path).pieces.append(value)
             text = to_json(value)[1:-1]
-        elif value is not _ABSENT and path and not goes_on:
+        elif value is not _ABSENT and path and not is_next_piece:
+            is_text = isinstance(value, str)
             written = to_json(value)
-            string = isinstance(value, str)
-            text = self._begin(path, _Leaf(value), written[:-1] if string else written)
-            self._open = string
-        if not more and self._open and path == self._path:
+            text = self._begin(path, _Leaf(value), written[:-1] if is_text else written)
+            self._open = is_text
+        goes_on = fields.get("willContinue") is True
+        if not goes_on and self._open and path == self._path:
             text += self._end_string()
         if not self._ordered:
             return ""
@@ -105,10 +106,9 @@ class PartialArgs:
         return key not in node
 
     def _count_shared(self, path: list[Key]) -> int:
-        pairs = zip(self._path, path, strict=False)
-        return next(
-            (n for n, (a, b) in enumerate(pairs) if a != b), min(len(self._path), len(path))
-        )
+        """Return how many keys a path has in common with that of the last value."""
+        shortest = min(len(self._path), len(path))
+        return next((n for n in range(shortest) if self._path[n] != path[n]), shortest)
 
     def _move(self, path: list[Key]) -> str:
         """Return the text between the last value and one at `path`."""
@@ -152,9 +152,9 @@ def _read_path(text: str) -> list[Key]:
     if not text.startswith("$"):
         return [text] if text else []
     keys: list[Key] = []
-    at = 1
-    while at < len(text):
-        found = _KEY.match(text, at)
+    position = 1
+    while position < len(text):
+        found = _KEY.match(text, position)
         if found is None or len(keys) == _DEEPEST:
             return [text]
         quoted = found["one"] if found["one"] is not None else found["two"]
@@ -162,14 +162,17 @@ def _read_path(text: str) -> list[Key]:
             keys.append(int(found["index"]))
         else:
             keys.append(found["name"] or re.sub(r"\\(.)", r"\1", quoted or ""))
-        at = found.end()
+        position = found.end()
     return keys
 
 
 def _read_value(fields: dict[str, Any]) -> Any:
-    for name in ("stringValue", "numberValue", "boolValue"):
+    """Return the value of a piece, `_ABSENT` if it has none."""
+    if "stringValue" in fields:
+        return to_text(fields["stringValue"])
+    for name in ("numberValue", "boolValue"):
         if name in fields:
-            return to_text(fields[name]) if name == "stringValue" else fields[name]
+            return fields[name]
     return None if "nullValue" in fields else _ABSENT
 
 

@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from ...events import whole_input, whole_output
+from ...wire import as_dict
 from ..parts import Usage
 from .retry import is_retryable_status
 
@@ -70,10 +71,10 @@ def is_temporary(error: Any) -> bool:
 
 def make_usage(usage: dict[str, Any]) -> Usage:
     """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
-    prompt = _object_at(usage, "prompt_tokens_details") or _object_at(usage, "input_tokens_details")
-    completion = _object_at(usage, "completion_tokens_details") or _object_at(
-        usage, "output_tokens_details"
-    )
+    prompt = as_dict(usage.get("prompt_tokens_details"))
+    prompt = prompt or as_dict(usage.get("input_tokens_details"))
+    completion = as_dict(usage.get("completion_tokens_details"))
+    completion = completion or as_dict(usage.get("output_tokens_details"))
     cost = usage.get("cost")
     if isinstance(cost, dict):  # some servers list the parts of the cost
         cost = cost.get("total_cost")
@@ -100,11 +101,6 @@ def make_usage(usage: dict[str, Any]) -> Usage:
         cost=_read_cost(cost),
         raw=usage,
     )
-
-
-def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
-    value = usage.get(name)
-    return value if isinstance(value, dict) else {}
 
 
 def _read_cost(value: Any) -> float | None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...wire import as_list
+
 FIELD = "cache_control"
 MARK = {FIELD: {"type": "ephemeral"}}
 TURNS = 2  # user messages with a breakpoint, beside the tools and the system text
@@ -62,4 +64,4 @@ def _has_breakpoint(body: dict[str, Any]) -> bool:
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in as_list(value) if isinstance(item, dict)]

@@ -76,8 +76,7 @@ class AnthropicDecoder(EventDecoder):
     def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a whole answer that was not streamed."""
         self.on_message_start({"message": event}, out)
-        blocks = event.get("content")
-        for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+        for index, block in enumerate(as_list(event.get("content"))):
             self.on_block_start({"index": index, "content_block": block}, out)
             self._end_block(index, out)
         self.on_message_delta({"delta": {"stop_reason": event.get("stop_reason")}}, out)
@@ -179,30 +178,27 @@ class AnthropicDecoder(EventDecoder):
             out.append(call)
         elif kind == "text":
             block["text"] = to_text(block.get("text")) + raw
-            out.append(Close(block_id, incomplete=bool(broken)))
         elif kind == "thinking":
             block["thinking"] = to_text(block.get("thinking")) + raw
             if block.get("signature"):
                 opaque = {"provider": PROVIDER, "signature": block["signature"]}
                 out.append(Thought("", block_id, opaque=opaque))
-            out.append(Close(block_id, incomplete=bool(broken)))
         elif kind == "redacted_thinking":
             opaque = {"provider": PROVIDER, "block": block}
             out.append(Thought("", block_id, {"redacted": True}, opaque))
-            out.append(Close(block_id, incomplete=bool(broken)))
         else:
             if raw:
                 block["input"] = _parse_input(raw)
             out.append(
                 Resend(PROVIDER, block) if goes_back else Extra(PROVIDER, to_text(kind), block)
             )
+        if kind in ("text", "thinking", "redacted_thinking"):
+            out.append(Close(block_id, incomplete=bool(broken)))
         if goes_back and (kind != "text" or block.get("text")):
             self.content.append(block)
 
     def _update_usage(self, usage: Any, out: list[Part]) -> None:
-        if not isinstance(usage, dict):
-            return
-        counts = {key: value for key, value in usage.items() if value is not None}
+        counts = {key: value for key, value in as_dict(usage).items() if value is not None}
         if counts:
             self._usage = {**self._usage, **counts}
             out.append(make_usage(self._usage))
@@ -242,7 +238,7 @@ def _parse_input(raw: str) -> Any:
 
 def make_usage(usage: dict[str, Any]) -> Usage:
     """Return the Usage of a usage object of this API, whose input tokens exclude the cache's."""
-    details = usage.get("output_tokens_details")
+    details = as_dict(usage.get("output_tokens_details"))
     cached = count_tokens(usage.get("cache_read_input_tokens"))
     written = count_tokens(usage.get("cache_creation_input_tokens"))
     return Usage(
@@ -250,7 +246,7 @@ def make_usage(usage: dict[str, Any]) -> Usage:
         output=count_tokens(usage.get("output_tokens")),
         cached=cached,
         cache_written=written,
-        reasoning=count_tokens(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        reasoning=count_tokens(details.get("thinking_tokens")),
         raw=usage,
     )
 
