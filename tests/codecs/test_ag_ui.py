@@ -131,8 +131,8 @@ BLOCKS = [
 def test_each_event_is_read_and_written_back(objs, kind, fields, tool):
     codec = tool("ag-ui")
     events = codec.read(sse(*objs))
-    found = next(e for e in events if e.type == kind)
-    assert {k: getattr(found, k) for k in fields} == fields
+    event = next(e for e in events if e.type == kind)
+    assert {k: getattr(event, k) for k in fields} == fields
     assert codec.lines(events) == objs
     assert codec.lines([e for e in events if e.type != "delta"]) == objs
 
@@ -337,7 +337,7 @@ def snapshots(*messages, say=()):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "texts"),
     [
         (snapshots(DONE), [("user", "And now?"), ("respond", "This.")]),
         (snapshots(NOW, DONE), [("user", "And now?"), ("respond", "This.")]),
@@ -347,9 +347,9 @@ def snapshots(*messages, say=()):
         (snapshots({"not": "a list"}), []),
     ],
 )
-def test_a_snapshot_of_the_messages_gives_prompt_and_answer_without_text(tool, lines, said):
+def test_a_snapshot_of_the_messages_gives_prompt_and_answer_without_text(tool, lines, texts):
     events, losses = read(tool("ag-ui"), lines)
-    assert [(e.type, e.content) for e in events if e.type in ("user", "respond")] == said
+    assert [(e.type, e.content) for e in events if e.type in ("user", "respond")] == texts
     assert events[-1].type == "end"
     assert tool("ag-ui").lines(events) == lines
     assert not losses

@@ -74,8 +74,8 @@ LINES = [
 def test_each_event_is_read_and_written_back(obj, kind, fields, tool):
     codec = tool("agent-event")
     events = codec.read(sse(obj))
-    found = next(e for e in events if e.type == kind)
-    assert {k: getattr(found, k) for k in fields} == fields
+    event = next(e for e in events if e.type == kind)
+    assert {k: getattr(event, k) for k in fields} == fields
     assert codec.lines(events) == [obj]
     assert codec.lines(stored(events)) == [obj]
 
@@ -119,7 +119,7 @@ def test_parallel_calls_to_one_tool_are_resolved_in_order_as_a_guess(tool):
     assert "guess" not in results[1].extra["agent-event"]
 
 
-def test_progress_of_a_tool_that_nobody_called_opens_one_call(tool):
+def test_progress_of_a_tool_without_a_call_opens_one_call(tool):
     events = tool("agent-event").read(
         sse(
             *(

@@ -34,21 +34,21 @@ def progress(data, **fields):
     return {"type": "tool_progress", **RUN, "callId": "c", "data": data, **fields}
 
 
-def said(text):
+def text_chunk(text):
     return {"type": "text_chunk", **RUN, "content": text}
 
 
 def test_chunks_of_text_are_the_answer(read, tool):
-    found = read({"type": "start", **RUN}, said("It is "), said("4."), FINAL)
-    assert [(e.type, e.run) for e in found] == [(k, "r1") for k in ("run_start", "respond", "end")]
-    assert found[1].content == "It is 4."
+    events = read({"type": "start", **RUN}, text_chunk("It is "), text_chunk("4."), FINAL)
+    assert [(e.type, e.run) for e in events] == [(k, "r1") for k in ("run_start", "respond", "end")]
+    assert events[1].content == "It is 4."
     target = tool("ag-ui")
-    target.write(found)
+    target.write(events)
     assert not [loss.what for loss in target.encoder.losses if not loss.detail]
 
 
 def test_progress_with_a_stream_and_content_is_output(read):
-    found = read(
+    events = read(
         CALL,
         progress({"stream": "stdout", "content": "a\n"}),
         progress({"stream": "stderr", "content": "no\n"}),
@@ -56,21 +56,21 @@ def test_progress_with_a_stream_and_content_is_output(read):
         DONE,
         FINAL,
     )
-    parts = [(e.text, e.data) for e in found if e.type == "progress"]
+    parts = [(e.text, e.data) for e in events if e.type == "progress"]
     assert parts == [("a\n", None), ("no\n", None), ("", {"stream": "video", "content": 1})]
 
 
 def test_progress_without_a_name_belongs_to_its_id_or_the_open_call(read):
     nameless = {"type": "tool_progress", **RUN, "data": "x"}
-    found = read(CALL, progress("y"), nameless, DONE, FINAL)
-    assert [e.call_id for e in found if e.type == "progress"] == ["c", "c"]
-    assert len([e for e in found if e.type == "call"]) == 1
+    events = read(CALL, progress("y"), nameless, DONE, FINAL)
+    assert [e.call_id for e in events if e.type == "progress"] == ["c", "c"]
+    assert len([e for e in events if e.type == "call"]) == 1
 
 
 @pytest.mark.parametrize(
     "head",
     [
-        [{"type": "start", **RUN}, said("a")],
+        [{"type": "start", **RUN}, text_chunk("a")],
         [CALL, progress("x")],
         [{"type": "connected"}, {"type": "conversation_usage", "used": 10, "total": 100}],
         [{"type": "connected"}, {"type": "loop_usage", "runId": "r1", "used": 10, "total": 100}],
@@ -101,17 +101,17 @@ SUB = [
 
 
 def test_the_events_of_a_child_run_are_below_the_call_that_runs_it(read):
-    found = read(CALL, *SUB, DONE, said("Outer."), FINAL)
-    inner = [e.type for e in found if e.span]
+    events = read(CALL, *SUB, DONE, text_chunk("Outer."), FINAL)
+    inner = [e.type for e in events if e.span]
     assert inner == [
         *("node", "run_start", "think", "call", "progress", "result", "respond", "end", "node"),
     ]
-    assert {(e.run, e.span) for e in found} == {("r1", ""), ("r1", "c")}
-    assert [(e.content, e.span) for e in found if e.type == "respond"] == [
+    assert {(e.run, e.span) for e in events} == {("r1", ""), ("r1", "c")}
+    assert [(e.content, e.span) for e in events if e.type == "respond"] == [
         ("Inner.", "c"),
         ("Outer.", ""),
     ]
-    view = RunView().extend(found)
+    view = RunView().extend(events)
     kinds = [type(card).__name__ for card in view.call("c").children[0].cards]
     assert kinds == ["ThinkCard", "CallCard", "RespondCard"]
     assert str(view.answer.text) == "Outer."
@@ -119,7 +119,7 @@ def test_the_events_of_a_child_run_are_below_the_call_that_runs_it(read):
 
 def test_a_child_of_a_child_is_below_the_call_of_the_child(read):
     deep = {"type": "text_chunk", "content": "Deep.", "runId": "r3", "at": 6}
-    found = read(
+    events = read(
         CALL,
         SUB[2],
         child(
@@ -129,22 +129,27 @@ def test_a_child_of_a_child_is_below_the_call_of_the_child(read):
         DONE,
         FINAL,
     )
-    enters = [(e.span, e.parent) for e in found if e.type == "node" and e.phase == "enter"]
+    enters = [(e.span, e.parent) for e in events if e.type == "node" and e.phase == "enter"]
     assert enters == [("c", ""), ("d", "c")]
-    assert [(e.content, e.span) for e in found if e.type == "respond"] == [("Deep.", "d")]
+    assert [(e.content, e.span) for e in events if e.type == "respond"] == [("Deep.", "d")]
 
 
 def test_children_of_one_call_are_apart_and_end_with_it(read):
     text = {"type": "text_chunk"}
-    found = read(CALL, child({**text, "content": "1"}), child({**text, "content": "2"}, "r3"), DONE)
-    assert [(e.content, e.span) for e in found if e.type == "respond"] == [("1", "c"), ("2", "c#2")]
-    exits = [(e.name, e.result) for e in found if e.type == "node" and e.phase == "exit"]
+    events = read(
+        CALL, child({**text, "content": "1"}), child({**text, "content": "2"}, "r3"), DONE
+    )
+    assert [(e.content, e.span) for e in events if e.type == "respond"] == [
+        ("1", "c"),
+        ("2", "c#2"),
+    ]
+    exits = [(e.name, e.result) for e in events if e.type == "node" and e.phase == "exit"]
     assert exits == [("r2", "ok"), ("r3", "ok")]
 
 
 def test_a_child_that_fails_does_not_end_the_run(read):
-    found = read(CALL, child({"type": "error", "error": "broke"}), DONE, FINAL)
-    assert [(e.status, e.span) for e in found if e.type == "end"] == [("error", "c"), ("ok", "")]
+    events = read(CALL, child({"type": "error", "error": "broke"}), DONE, FINAL)
+    assert [(e.status, e.span) for e in events if e.type == "end"] == [("error", "c"), ("ok", "")]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +163,8 @@ def test_a_child_that_fails_does_not_end_the_run(read):
     ],
 )
 def test_progress_that_only_resembles_a_childs_event_is_data(data, read):
-    found = read(CALL, progress(data), DONE, FINAL)
-    assert [e.data for e in found if e.type == "progress"] == [data]
+    events = read(CALL, progress(data), DONE, FINAL)
+    assert [e.data for e in events if e.type == "progress"] == [data]
 
 
 def test_what_of_a_sub_agent_has_no_call_is_counted_though_it_streams(tool):
@@ -175,9 +180,9 @@ def test_what_of_a_sub_agent_has_no_call_is_counted_though_it_streams(tool):
 
 def test_unknown_events_of_a_child_are_kept_below_its_call(read):
     hook = {"type": "hook", "hookId": "h"}
-    found = read(CALL, child(hook), DONE, {**said("a"), "#in": {"type": "x"}}, FINAL)
-    (kept,) = (e for e in found if e.type == "extension")
-    assert (kept.span, kept.name, kept.payload) == (
+    events = read(CALL, child(hook), DONE, {**text_chunk("a"), "#in": {"type": "x"}}, FINAL)
+    (extension,) = (e for e in events if e.type == "extension")
+    assert (extension.span, extension.name, extension.payload) == (
         "c",
         "hook",
         {"hookId": "h", "runId": "r2", "at": 5},
@@ -211,7 +216,7 @@ OUTPUT = {"stream": "stdout", "content": "a\n"}
 
 def test_whole_views_of_a_run_are_read_as_its_events_once(read):
     done = step("completed", [OUTPUT], observation="a")
-    found = read(
+    events = read(
         whole("", {"thought": "Lo"}),
         whole("", step()),
         whole("", step(progress=[OUTPUT])),
@@ -220,13 +225,13 @@ def test_whole_views_of_a_run_are_read_as_its_events_once(read):
         whole("There is a.", done),
         whole("There is a.", done, status="completed"),
     )
-    kinds = [e.type for e in found if e.type != "state"]
+    kinds = [e.type for e in events if e.type != "state"]
     assert kinds == ["think", "call", "progress", "result", "respond", "end"]
-    said = {e.type: e for e in found}
-    assert (said["think"].content, said["call"].args) == ("Look.", {"cmd": "ls"})
-    assert (said["progress"].text, said["result"].content) == ("a\n", "a")
-    assert (said["respond"].content, said["respond"].incomplete) == ("There is a.", False)
-    assert said["end"].status == "ok"
+    by_type = {e.type: e for e in events}
+    assert (by_type["think"].content, by_type["call"].args) == ("Look.", {"cmd": "ls"})
+    assert (by_type["progress"].text, by_type["result"].content) == ("a\n", "a")
+    assert (by_type["respond"].content, by_type["respond"].incomplete) == ("There is a.", False)
+    assert by_type["end"].status == "ok"
 
 
 def test_the_answer_of_whole_views_streams(tool):
@@ -239,22 +244,22 @@ def test_the_answer_of_whole_views_streams(tool):
     ("status", "ends"), [("failed", "error"), ("cancelled", "interrupted"), ("completed", "ok")]
 )
 def test_the_status_of_a_whole_view_ends_the_run(status, ends, read):
-    found = read(whole("a", status=status))
-    assert [e.status for e in found if e.type == "end"] == [ends]
-    assert found[-1].type == "end"
+    events = read(whole("a", status=status))
+    assert [e.status for e in events if e.type == "end"] == [ends]
+    assert events[-1].type == "end"
 
 
 def test_a_whole_view_that_awaits_input_shows_the_question_and_awaits(read):
     asks = {"runId": "r1", "callId": "c", "message": "Which one?", "schema": {}}
-    found = read(whole("", step(), asks=asks), whole("", step(), asks=asks))
-    assert [e.reason for e in found if e.type == "approval"] == ["Which one?"]
-    assert [e.status for e in found if e.type == "end"] == ["awaiting"]
+    events = read(whole("", step(), asks=asks), whole("", step(), asks=asks))
+    assert [e.reason for e in events if e.type == "approval"] == ["Which one?"]
+    assert [e.status for e in events if e.type == "end"] == ["awaiting"]
 
 
 @pytest.mark.parametrize("odd", [None, 1, "x", [], [1], [[]], [{"action": 3, "thought": 4}]])
 def test_a_whole_view_of_another_shape_is_kept_as_it_came(odd, read):
-    found = read({**whole("a"), "steps": odd})
-    assert [e.type for e in found if e.type in ("state", "respond")] == ["state", "respond"]
+    events = read({**whole("a"), "steps": odd})
+    assert [e.type for e in events if e.type in ("state", "respond")] == ["state", "respond"]
     read({**whole("a"), "content": odd, "status": odd, "awaitingInput": odd})
 
 
@@ -265,9 +270,9 @@ USAGE = {"type": "conversation_usage", "used": 10, "total": 100}
 
 
 def test_frames_of_no_run_begin_none_and_go_to_the_run_that_follows(read):
-    found = read(CONNECTED, USAGE, said("a"), USAGE, FINAL)
-    assert {e.run for e in found} == {"r1"}
-    assert [e.name for e in found if e.type == "extension"] == [
+    events = read(CONNECTED, USAGE, text_chunk("a"), USAGE, FINAL)
+    assert {e.run for e in events} == {"r1"}
+    assert [e.name for e in events if e.type == "extension"] == [
         "connected",
         "conversation_usage",
         "conversation_usage",
@@ -275,9 +280,9 @@ def test_frames_of_no_run_begin_none_and_go_to_the_run_that_follows(read):
 
 
 def test_frames_between_two_runs_are_no_events_after_the_end(read):
-    second = {**said("b"), "runId": "r2"}
-    found = read(said("a"), FINAL, USAGE, second, {**FINAL, "runId": "r2"})
-    assert [(e.run, e.type) for e in found][2:] == [
+    second = {**text_chunk("b"), "runId": "r2"}
+    events = read(text_chunk("a"), FINAL, USAGE, second, {**FINAL, "runId": "r2"})
+    assert [(e.run, e.type) for e in events][2:] == [
         ("r2", "extension"),
         ("r2", "respond"),
         ("r2", "end"),
@@ -286,7 +291,7 @@ def test_frames_between_two_runs_are_no_events_after_the_end(read):
 
 def test_a_frame_of_no_run_after_the_last_one_is_counted_as_a_detail(tool):
     codec = tool("agent-event")
-    codec.read(ndjson(said("a"), FINAL, USAGE))
+    codec.read(ndjson(text_chunk("a"), FINAL, USAGE))
     assert [(loss.what, loss.detail) for loss in codec.decoder.losses] == [
         ("frame of no run", True)
     ]

@@ -84,9 +84,9 @@ LINES = [
 def test_each_shape_is_read_and_written_back(line, kind, fields, tool):
     cogency = tool("cogency")
     events = cogency.read([_text({**line, **T})])
-    found = next(e for e in events if e.type == kind)
-    assert {k: getattr(found, k) for k in fields} == fields
-    assert (found.origin, found.ts) == ("imported", T["timestamp"])
+    event = next(e for e in events if e.type == kind)
+    assert {k: getattr(event, k) for k in fields} == fields
+    assert (event.origin, event.ts) == ("imported", T["timestamp"])
     assert cogency.lines(events) == [{**line, **T}]
 
 
@@ -254,9 +254,9 @@ def test_pieces_of_one_thought_are_one_thought(step, after, tool):
     cogency, (lines, text) = tool("cogency"), thinking(200, step)
     lines = [{"type": "user", "content": "q"}, *lines, *after]
     events = cogency.read([_text(line) for line in lines])
-    found = [e for e in events if e.type == "think"]
-    assert [e.content for e in found] == [text]
-    assert [e.incomplete for e in found] == [not after]
+    thoughts = [e for e in events if e.type == "think"]
+    assert [e.content for e in thoughts] == [text]
+    assert [e.incomplete for e in thoughts] == [not after]
     assert "".join(e.text for e in events if e.type == "delta") == text
     assert cogency.lines(events) == lines
     assert cogency.lines([e for e in events if e.type != "delta"]) == lines

@@ -392,9 +392,9 @@ def test_what_no_loss_is_reported_for_comes_back_equal(name, kind, number, tool,
     assert len(back) == 1
     blank = type(sample)()
     for field in set(type(sample).__struct_fields__) - ENVELOPE - DETAILS:
-        said = getattr(sample, field)
-        if f"{kind}.{field}" not in partly and not (partly and said == getattr(blank, field)):
-            assert getattr(back[0], field) == said, field
+        expected = getattr(sample, field)
+        if f"{kind}.{field}" not in partly and not (partly and expected == getattr(blank, field)):
+            assert getattr(back[0], field) == expected, field
 
 
 @pytest.mark.parametrize(("kind", "number"), CASES)

@@ -384,7 +384,7 @@ def test_ids_that_never_come_do_not_hold_the_rest_for_ever(tool):
 
 
 class Watched:
-    """A decoder that is told the time after each frame, as one is that somebody watches."""
+    """A decoder that is told the time after each frame, as a watched one is."""
 
     def __init__(self, codec):
         self.decoder, self.now = codec.decoder(), 100.0
@@ -435,7 +435,7 @@ def test_a_frame_that_is_waited_for_and_comes_is_in_its_place(watched):
     assert watched.give(*numbers(4, 5), after=0.1) == [4, 5, 6]
 
 
-def test_nobody_waits_for_ever_for_a_reply_that_skips_ids(watched):
+def test_a_reply_that_skips_ids_does_not_wait_for_ever(watched):
     say = {"session_id": "s", "event_id": 1, "type": "custom", "value": 1}
     assert watched.give(say, {"session_id": "s", "event_id": 9, "reply": "x"}) == [1]
     assert watched.give({"session_id": "s", "event_id": 9, "type": "custom", "value": 2}) == [2]

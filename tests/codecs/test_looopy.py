@@ -206,11 +206,11 @@ def test_each_kind_is_read_and_written_back_in_both_framings(
 ):
     looopy = tool("looopy")
     events = looopy.read(form(obj))
-    found = next(e for e in events if e.type == kind)
-    assert {k: getattr(found, k) for k in fields} == fields
-    assert (found.run, found.origin) == ("t1", "imported")
-    for kept in (events, stored(events)):
-        assert parsed(joined(looopy.write(kept))) == parsed(form(obj))
+    event = next(e for e in events if e.type == kind)
+    assert {k: getattr(event, k) for k in fields} == fields
+    assert (event.run, event.origin) == ("t1", "imported")
+    for each in (events, stored(events)):
+        assert parsed(joined(looopy.write(each))) == parsed(form(obj))
 
 
 def test_our_run_is_written_as_the_timeline_of_the_seed(tool, our_run):

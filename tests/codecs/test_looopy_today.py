@@ -114,8 +114,8 @@ CALCULATED = [
 
 
 def test_the_place_of_a_tool_in_a_path_is_no_run_of_its_own(read):
-    found = read(*CALCULATED)
-    assert [(e.type, e.span) for e in found] == [
+    events = read(*CALCULATED)
+    assert [(e.type, e.span) for e in events] == [
         ("run_start", ""),
         ("call", ""),
         ("started", ""),
@@ -123,7 +123,7 @@ def test_the_place_of_a_tool_in_a_path_is_no_run_of_its_own(read):
         ("respond", ""),
         ("end", ""),
     ]
-    assert [(e.path, e.content) for e in found if e.type == "result"] == [("tool:calc", 4)]
+    assert [(e.path, e.content) for e in events if e.type == "result"] == [("tool:calc", 4)]
 
 
 def test_messages_hold_calls_and_results_whose_events_have_a_place(read):
@@ -179,15 +179,15 @@ RETURNED = frame(
 
 
 def test_a_child_task_of_an_agent_is_a_sub_agent_in_the_call_that_runs_it(read):
-    found = read(*DELEGATED, *WRITTEN, RETURNED, *ANSWER)
-    nodes = [(e.name, e.phase, e.span, e.data, e.result) for e in found if e.type == "node"]
+    events = read(*DELEGATED, *WRITTEN, RETURNED, *ANSWER)
+    nodes = [(e.name, e.phase, e.span, e.data, e.result) for e in events if e.type == "node"]
     assert nodes == [
         ("writer", "enter", "x", {"agent": "writer", "call_id": "x"}, ""),
         ("writer", "exit", "x", None, "ok"),
     ]
-    inner = [e.type for e in found if e.span == "x" and e.type != "node"]
+    inner = [e.type for e in events if e.span == "x" and e.type != "node"]
     assert inner == ["run_start", "respond", "call", "started", "result", "end"]
-    assert {e.run for e in found} == {"t1"}
+    assert {e.run for e in events} == {"t1"}
 
 
 def test_the_card_of_a_call_holds_the_sub_agent_that_it_runs(read):
@@ -224,14 +224,17 @@ def test_parallel_sub_agents_of_one_name_are_each_in_a_call_of_their_own(tool):
         *(frame("tool-complete", toolCallId=i, **about, success=True, result="") for i in "ab"),
     ]
     codec = tool("looopy")
-    found = codec.read(ndjson(*lines))
-    assert codec.lines(found) == lines
-    assert [(e.span, e.content) for e in found if e.type == "respond"] == [("a", "11"), ("b", "22")]
+    events = codec.read(ndjson(*lines))
+    assert codec.lines(events) == lines
+    assert [(e.span, e.content) for e in events if e.type == "respond"] == [
+        ("a", "11"),
+        ("b", "22"),
+    ]
 
 
 def test_a_sub_agent_inside_a_sub_agent_is_in_the_card_of_its_call(read):
     call = {"toolCallId": "y", "toolName": "agent__reader__invoke"}
-    found = read(
+    events = read(
         *DELEGATED,
         child("tool-call", **call, arguments={}),
         frame(
@@ -246,19 +249,19 @@ def test_a_sub_agent_inside_a_sub_agent_is_in_the_card_of_its_call(read):
         child("task-complete"),
         RETURNED,
     )
-    enters = [(e.name, e.span, e.parent) for e in found if e.type == "node" and e.phase == "enter"]
+    enters = [(e.name, e.span, e.parent) for e in events if e.type == "node" and e.phase == "enter"]
     assert enters == [("writer", "x", ""), ("reader", "y", "x")]
-    (call,) = RunView().extend(found).call("x").children[0].cards
+    (call,) = RunView().extend(events).call("x").children[0].cards
     assert [type(card).__name__ for card in call.children[0].cards] == ["RespondCard"]
 
 
 def test_a_child_task_whose_parent_is_not_in_the_stream_is_a_run(read):
-    found = read(
+    events = read(
         frame("task-created", "t2", parentTaskId="t1"),
         frame("content-delta", "t2", parentTaskId="t1", delta="All of it.", index=0),
         frame("task-complete", "t2", parentTaskId="t1"),
     )
-    assert {(e.run, e.span) for e in found} == {("t2", "")}
+    assert {(e.run, e.span) for e in events} == {("t2", "")}
 
 
 # Questions.
@@ -279,11 +282,11 @@ DROP = frame("tool-call", toolCallId="x", toolName="drop", arguments={"table": "
     "rest", [[], [frame("task-status", status="waiting-input")], [frame("task-complete")]]
 )
 def test_a_question_about_a_call_shows_its_prompt_and_the_run_awaits(rest, read):
-    found = read(DROP, ASKED, *rest)
-    asked = next(e for e in found if e.type == "approval")
+    events = read(DROP, ASKED, *rest)
+    asked = next(e for e in events if e.type == "approval")
     assert (asked.call_id, asked.stage, asked.reason) == ("x", "requested", "Really drop it?")
-    assert [e.status for e in found if e.type == "end"] == ["awaiting"]
-    (result,) = (e for e in found if e.type == "result")
+    assert [e.status for e in events if e.type == "end"] == ["awaiting"]
+    (result,) = (e for e in events if e.type == "result")
     assert (result.call_id, result.status) == ("x", "cancelled")
     assert "Really drop it?" in result.content
 
@@ -297,8 +300,8 @@ def test_the_card_of_a_call_that_waits_shows_the_prompt(read):
 def test_a_question_that_has_an_answer_awaits_nothing(read):
     done = frame("tool-complete", toolCallId="x", toolName="drop", success=True, result="ok")
     for answer in (done, frame("input-received", inputId="i")):
-        found = read(DROP, ASKED, answer, frame("task-complete"))
-        assert [e.status for e in found if e.type == "end"] == ["ok"]
+        events = read(DROP, ASKED, answer, frame("task-complete"))
+        assert [e.status for e in events if e.type == "end"] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -322,8 +325,10 @@ def test_a_question_for_the_user_is_awaited_until_its_answer(asks, answers, read
 
 def test_a_run_awaits_what_its_sub_agent_asks(read):
     asked = child("tool-input-required", toolCallId="y", toolName="sh", inputId="i", prompt="Run?")
-    found = read(*DELEGATED, child("tool-call", toolCallId="y", toolName="sh", arguments={}), asked)
-    assert [(e.span, e.status) for e in found if e.type == "end"] == [
+    events = read(
+        *DELEGATED, child("tool-call", toolCallId="y", toolName="sh", arguments={}), asked
+    )
+    assert [(e.span, e.status) for e in events if e.type == "end"] == [
         ("x", "awaiting"),
         ("", "awaiting"),
     ]

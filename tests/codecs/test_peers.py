@@ -1,4 +1,4 @@
-"""What the codecs write, judged by code that nobody here wrote: AG-UI's pydantic models, the AI
+"""What the codecs write, judged by code of others: AG-UI's pydantic models, the AI
 SDK's own reader.
 
 The peers are fetched into a folder of the test's own. What is missing is a skip with its reason;
@@ -117,8 +117,8 @@ def read_by_sdk(folder, text):
 
 
 def test_every_event_of_our_run_is_one_of_ag_uis(ag_ui, tool, our_run):
-    said = validated(ag_ui, tool("ag-ui").lines(our_run))
-    kinds = [line.split()[0] for line in said]
+    lines = validated(ag_ui, tool("ag-ui").lines(our_run))
+    kinds = [line.split()[0] for line in lines]
     assert (kinds[0], kinds[-1]) == ("RunStartedEvent", "RunFinishedEvent")
     assert {
         "TextMessageContentEvent",

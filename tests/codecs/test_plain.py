@@ -58,8 +58,8 @@ def test_the_nearest_json_value_takes_the_place(case):
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, 10**30, "é\u2028", [], {"a": [{"b": None}]}])
 def test_json_stays_as_it_is(value):
-    found, changed = nearest_json(value)
-    assert (found, type(found)) == (value, type(value))
+    nearest, changed = nearest_json(value)
+    assert (nearest, type(nearest)) == (value, type(value))
     assert not changed
 
 

@@ -88,14 +88,14 @@ def test_progress_that_comes_after_its_result_opens_no_call(read):
 # Runs of one stream.
 
 
-def said(content, run):
+def stream(content, run):
     return {"type": "stream", "content": content, "runId": run}
 
 
 INTERLEAVED = [
-    said("a", "1"),
-    said("x", "2"),
-    said("b", "1"),
+    stream("a", "1"),
+    stream("x", "2"),
+    stream("b", "1"),
     {**FINAL, "runId": "1"},
     {**FINAL, "runId": "2"},
 ]
@@ -115,13 +115,20 @@ def test_each_of_them_is_a_log_with_one_end():
 
 
 def test_a_run_that_names_itself_late_is_one_run(read):
-    found = read({"type": "thought", "content": "hm"}, said("a", "1"), {**FINAL, "runId": "1"})
+    found = read({"type": "thought", "content": "hm"}, stream("a", "1"), {**FINAL, "runId": "1"})
     assert len({e.run for e in found}) == 1
 
 
 def test_what_comes_late_in_one_run_is_no_news_of_another(tool):
     codec = tool("agent-event")
-    codec.read(sse(said("a", "1"), {**FINAL, "runId": "1"}, said("x", "2"), said("late", "1")))
+    codec.read(
+        sse(
+            stream("a", "1"),
+            {**FINAL, "runId": "1"},
+            stream("x", "2"),
+            stream("late", "1"),
+        )
+    )
     assert codec.decoder.losses.counts() == {"event after the end": 1}
 
 

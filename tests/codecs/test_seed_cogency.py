@@ -31,8 +31,8 @@ def read(tool):
 
 
 def test_a_call_may_hold_its_object_instead_of_its_text(read):
-    (found,) = read({"type": "call", "content": {"name": "sh", "args": {"c": 1}}})
-    assert (found.name, found.args) == ("sh", {"c": 1})
+    (event,) = read({"type": "call", "content": {"name": "sh", "args": {"c": 1}}})
+    assert (event.name, event.args) == ("sh", {"c": 1})
 
 
 RESULTS = {
@@ -58,8 +58,8 @@ RESULTS = {
 @pytest.mark.parametrize("case", RESULTS)
 def test_a_result_is_read_in_each_of_its_shapes(case, read):
     obj, wanted = RESULTS[case]
-    found = read({"type": "result", **obj})[-1]
-    assert (found.status, found.content, found.name) == wanted
+    event = read({"type": "result", **obj})[-1]
+    assert (event.status, event.content, event.name) == wanted
 
 
 def test_an_error_of_ours_names_the_tool_of_its_call(tool):
@@ -122,10 +122,10 @@ def test_a_whole_array_of_objects_is_read(step):
 
 
 def test_a_run_that_tells_of_its_interrupt_is_not_said_to_be_cut():
-    found = Imported("cogency")
-    found.feed(ndjson(USER, {"type": "interrupt"}))
-    found.close()
-    (log,) = found.logs
+    run = Imported("cogency")
+    run.feed(ndjson(USER, {"type": "interrupt"}))
+    run.close()
+    (log,) = run.logs
     assert [e.type for e in log] == ["user", "interrupt", "end"]
 
 

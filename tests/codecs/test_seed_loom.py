@@ -42,16 +42,16 @@ def read(tool):
 
 
 def test_a_reply_without_an_envelope_ends_the_session_before_it(read):
-    found = read(say("Hi", **S, event_id=1), {"reply": "Hi"})
-    assert [(e.type, e.run) for e in found] == [("respond", "s"), ("end", "s")]
+    events = read(say("Hi", **S, event_id=1), {"reply": "Hi"})
+    assert [(e.type, e.run) for e in events] == [("respond", "s"), ("end", "s")]
 
 
 def test_frames_before_any_session_is_named_belong_to_the_first_that_is(read):
-    found = read(
+    events = read(
         {"type": "run_start", "message": "Hello"}, say("Hi", **S, event_id=1), {**S, "reply": "Hi"}
     )
-    assert [e.type for e in found] == ["run_start", "user", "respond", "end"]
-    assert len({e.run for e in found}) == 1
+    assert [e.type for e in events] == ["run_start", "user", "respond", "end"]
+    assert len({e.run for e in events}) == 1
 
 
 def test_the_next_run_may_count_anew_after_a_reply_without_an_id(read):
@@ -60,14 +60,14 @@ def test_the_next_run_may_count_anew_after_a_reply_without_an_id(read):
 
 
 def test_a_second_run_start_begins_a_run(read):
-    found = read(
+    events = read(
         {"type": "run_start", "message": "one"},
         say("1"),
         {"type": "run_start", "message": "two"},
         say("2"),
     )
-    assert [e.content for e in found if e.type == "user"] == ["one", "two"]
-    assert len({e.run for e in found}) == 2
+    assert [e.content for e in events if e.type == "user"] == ["one", "two"]
+    assert len({e.run for e in events}) == 2
 
 
 REPLIES = {
@@ -93,20 +93,20 @@ TOOL = [
 def test_a_reply_that_had_been_streamed_is_no_second_answer(case, read):
     frames, reply = REPLIES[case]
     lines = [f for frame in frames for f in (TOOL if frame == "tool" else [frame])]
-    found = read(*lines, {"reply": reply})
-    assert [e.content for e in found if e.type == "respond"] == [
+    events = read(*lines, {"reply": reply})
+    assert [e.content for e in events if e.type == "respond"] == [
         f["content"] for f in lines if f["type"] == "message_chunk"
     ]
 
 
 def test_of_an_answer_that_was_streamed_in_part_the_reply_tells_the_rest(read):
-    found = read(say("I"), say(" have"), {"reply": "I have no clock."})
-    assert [e.content for e in found if e.type == "respond"] == ["I have", " no clock."]
+    events = read(say("I"), say(" have"), {"reply": "I have no clock."})
+    assert [e.content for e in events if e.type == "respond"] == ["I have", " no clock."]
 
 
 def test_another_answer_than_the_streamed_one_is_told(read):
-    found = read(say("I"), {"reply": "You"})
-    assert [e.content for e in found if e.type == "respond"] == ["I", "You"]
+    events = read(say("I"), {"reply": "You"})
+    assert [e.content for e in events if e.type == "respond"] == ["I", "You"]
 
 
 def test_our_reply_is_the_whole_answer_of_the_last_turn(tool):
@@ -150,26 +150,26 @@ CHUNKS = {
 
 @pytest.mark.parametrize("case", CHUNKS)
 def test_chunks_belong_to_the_call_that_follows_whatever_fields_they_lack(case, read):
-    found = read(*CHUNKS[case])
-    assert [(e.type, e.name, e.args, e.raw_args) for e in found] == [
+    events = read(*CHUNKS[case])
+    assert [(e.type, e.name, e.args, e.raw_args) for e in events] == [
         ("call", "sh", {"a": 1}, '{"a":1}')
     ]
 
 
 def test_the_chunks_of_two_calls_of_one_tool_without_ids_are_kept_apart(read):
-    found = read(
+    events = read(
         chunk('{"a":1}', name="sh"),
         chunk('{"a":2}', name="sh"),
         call({"a": 1}),
         call({"a": 2}),
         again="live",
     )
-    assert [(e.args, e.raw_args) for e in found] == [({"a": 1}, '{"a":1}'), ({"a": 2}, '{"a":2}')]
+    assert [(e.args, e.raw_args) for e in events] == [({"a": 1}, '{"a":1}'), ({"a": 2}, '{"a":2}')]
 
 
 def test_arguments_given_as_json_text_are_read(read):
-    (found,) = read(call('{"a": 1}', call_id="c"))
-    assert (found.args, found.raw_args) == ({"a": 1}, '{"a": 1}')
+    (event,) = read(call('{"a": 1}', call_id="c"))
+    assert (event.args, event.raw_args) == ({"a": 1}, '{"a": 1}')
 
 
 def end(call_id):
@@ -177,13 +177,13 @@ def end(call_id):
 
 
 def test_a_call_told_twice_is_one_call_and_an_end_told_twice_one_result(read):
-    found = read(call({}, call_id="c"), call({}, call_id="c"), end("c"), end("c"))
-    assert [e.type for e in found] == ["call", "extension", "result", "extension"]
+    events = read(call({}, call_id="c"), call({}, call_id="c"), end("c"), end("c"))
+    assert [e.type for e in events] == ["call", "extension", "result", "extension"]
 
 
 def test_an_id_used_again_after_its_end_is_another_call(read):
-    found = read(call({"n": 1}, call_id="c"), end("c"), call({"n": 2}, call_id="c"), end("c"))
-    assert [(e.type, e.call_id) for e in found] == [
+    events = read(call({"n": 1}, call_id="c"), end("c"), call({"n": 2}, call_id="c"), end("c"))
+    assert [(e.type, e.call_id) for e in events] == [
         ("call", "c"),
         ("result", "c"),
         ("call", "c#2"),
@@ -192,58 +192,64 @@ def test_an_id_used_again_after_its_end_is_another_call(read):
 
 
 def test_a_call_that_comes_after_its_start_is_no_second_call(read):
-    found = read(
+    events = read(
         {"type": "tool_start", "call_id": "c", "name": "sh"}, call({"a": 1}, call_id="c"), end("c")
     )
-    assert [(e.type, getattr(e, "call_id", "")) for e in found] == [
+    assert [(e.type, getattr(e, "call_id", "")) for e in events] == [
         ("call", "c"),
         ("started", "c"),
         ("extension", ""),
         ("result", "c"),
     ]
-    assert found[2].payload["arguments"] == {"a": 1}
+    assert events[2].payload["arguments"] == {"a": 1}
 
 
 # § 6: the single-key form.
 
 
 def test_the_single_key_form_may_hold_the_payload_of_the_frame(read):
-    found = read(
+    events = read(
         {"TaskStart": {"id": "think"}},
         {"Messages": {"content": "Hi", "id": "think"}},
         {"reply": "Hi"},
         form="loom:export",
     )
-    assert [e.type for e in found] == ["node", "respond", "end"]
-    assert (found[0].name, found[1].content) == ("think", "Hi")
+    assert [e.type for e in events] == ["node", "respond", "end"]
+    assert (events[0].name, events[1].content) == ("think", "Hi")
 
 
 def test_the_single_key_form_may_stand_beside_an_envelope(read, tool):
     where = {**S, "node_id": "run-think-0"}
-    said = {
+    message = {
         "chunk": {"content": "Hi", "kind": "Message"},
         "metadata": {"loom_node": "think", "namespace": None},
     }
     grown = {"node_id": "n1", "nodes_added": 1, "edges_added": 0}
     frames = [
         {**S, "event_id": 1, "TaskStart": {"node_id": "think"}},
-        {**where, "event_id": 2, "Messages": said},
+        {**where, "event_id": 2, "Messages": message},
         {**where, "event_id": 3, "GotExpand": grown},
     ]
-    found = read(*frames, form="loom:export")
-    assert [(e.type, e.run) for e in found] == [("node", "s"), ("respond", "s"), ("extension", "s")]
-    assert found[2].payload == grown
-    assert tool("loom").lines(found)[1] == {**where, "event_id": 2, **say("Hi")}
+    events = read(*frames, form="loom:export")
+    assert [(e.type, e.run) for e in events] == [
+        ("node", "s"),
+        ("respond", "s"),
+        ("extension", "s"),
+    ]
+    assert events[2].payload == grown
+    assert tool("loom").lines(events)[1] == {**where, "event_id": 2, **say("Hi")}
 
 
 def test_a_run_printed_as_one_object_may_have_its_reply_as_text(tool):
-    found = stored(tool("loom").read(ndjson({"events": [USAGE], "reply": "Hi", "session_id": "s"})))
-    assert [(e.type, e.run) for e in found] == [("metric", "s"), ("respond", "s"), ("end", "s")]
+    events = stored(
+        tool("loom").read(ndjson({"events": [USAGE], "reply": "Hi", "session_id": "s"}))
+    )
+    assert [(e.type, e.run) for e in events] == [("metric", "s"), ("respond", "s"), ("end", "s")]
 
 
 def test_an_object_of_events_with_more_than_frames_can_say_is_kept(read):
-    (found,) = read({"events": [USAGE, 5], "session_id": "s"})
-    assert found.type == "extension"
+    (event,) = read({"events": [USAGE, 5], "session_id": "s"})
+    assert event.type == "extension"
 
 
 # § 1.2: sessions.
@@ -253,12 +259,12 @@ def test_memory_does_not_grow_with_sessions_that_are_over(tool):
     codec = tool("loom")
     decoder = codec.codec.decoder()
     session = [say("a", session_id="s-{}"), {"session_id": "s-{}", "reply": "a"}]
-    found = []
+    events = []
     for number in (*range(600), 0, *range(600, 5000)):
-        found += decoder.feed(ndjson(*session).replace("{}", str(number)))
+        events += decoder.feed(ndjson(*session).replace("{}", str(number)))
     assert len(decoder._reader._sessions) <= 256
     assert len(decoder._reader._run_counts) <= 4096
-    assert [e.run for e in found if e.type == "end"][600] == "s-0#2"
+    assert [e.run for e in events if e.type == "end"][600] == "s-0#2"
 
 
 def test_many_open_sessions_are_all_kept(tool):

@@ -36,7 +36,7 @@ def read(tool):
 
 
 def test_what_runs_inside_a_run_has_its_run_id_and_blocks_of_its_own(read):
-    found = read(
+    events = read(
         {"kind": "task-created", **T},
         delta("out"),
         delta("in", **INNER),
@@ -44,9 +44,9 @@ def test_what_runs_inside_a_run_has_its_run_id_and_blocks_of_its_own(read):
         delta(" more", 1, **INNER),
         {"kind": "task-complete", **T},
     )
-    texts = [(e.run, e.span, e.content) for e in found if e.type == "respond"]
+    texts = [(e.run, e.span, e.content) for e in events if e.type == "respond"]
     assert sorted(texts) == [("t1", "", "outside"), ("t1", "agent:writer", "in more")]
-    assert len({e.block for e in found if e.type == "respond"}) == 2
+    assert len({e.block for e in events if e.type == "respond"}) == 2
 
 
 def test_the_complete_content_of_a_task_and_of_one_inside_it_differ(read):
@@ -62,15 +62,15 @@ def test_the_complete_content_of_a_task_and_of_one_inside_it_differ(read):
 
 def test_a_subtask_belongs_to_the_run_of_its_parent(read):
     inner = {"taskId": "t2", "contextId": "c1"}
-    found = read(
+    events = read(
         {"kind": "task-created", **T},
         {"kind": "task-created", **inner, "parentTaskId": "t1"},
         delta("in", **inner),
         {"kind": "task-complete", **inner},
         {"kind": "task-complete", **T},
     )
-    assert {e.run for e in found} == {"t1"}
-    assert [(e.type, e.span) for e in stored(found)] == [
+    assert {e.run for e in events} == {"t1"}
+    assert [(e.type, e.span) for e in stored(events)] == [
         ("run_start", ""),
         ("node", "t2"),
         ("run_start", "t2"),
@@ -83,11 +83,11 @@ def test_a_subtask_belongs_to_the_run_of_its_parent(read):
 
 def test_memory_does_not_grow_with_tasks_that_are_over(tool):
     decoder = tool("looopy").codec.decoder()
-    found = []
+    events = []
 
     def feed(kind, task, **more):
         line = {"kind": kind, "taskId": task, "contextId": "c", **more}
-        found.extend(decoder.feed(json.dumps(line).encode() + b"\n"))
+        events.extend(decoder.feed(json.dumps(line).encode() + b"\n"))
 
     for number in range(1500):
         task = f"t{number}"
@@ -103,10 +103,10 @@ def test_memory_does_not_grow_with_tasks_that_are_over(tool):
         reader._spans,
     )
     assert max(map(len, tables)) <= 1024
-    del found[:]
+    del events[:]
     feed("content-delta", "in-1499", delta="late", index=0)
     feed("task-created", "t1498")
-    assert {e.run for e in found} == {"t1499#2", "t1498#2"}
+    assert {e.run for e in events} == {"t1499#2", "t1498#2"}
 
 
 def test_the_writer_forgets_the_numbers_of_runs_that_are_over(tool):
@@ -146,19 +146,19 @@ def test_a_call_id_used_again_after_its_end_is_another_call(read):
         {"kind": "tool-call", **T, **SH},
         {"kind": "tool-complete", **T, **SH, "success": True},
     )
-    found = read(
+    events = read(
         {**call, "arguments": {"n": 1}},
         {**done, "result": 1},
         {**call, "arguments": {"n": 2}},
         {**done, "result": 2},
     )
-    assert [(e.type, e.call_id) for e in found] == [
+    assert [(e.type, e.call_id) for e in events] == [
         ("call", "x"),
         ("result", "x"),
         ("call", "x#2"),
         ("result", "x#2"),
     ]
-    assert [e.content for e in found if e.type == "result"] == [1, 2]
+    assert [e.content for e in events if e.type == "result"] == [1, 2]
 
 
 def test_a_call_told_twice_is_one_call(read):
@@ -167,8 +167,8 @@ def test_a_call_told_twice_is_one_call(read):
 
 
 def test_an_error_without_a_word_on_success_is_a_failure(read):
-    found = read({"kind": "tool-complete", **T, **SH, "error": "no such file"})
-    assert [(e.status, e.content) for e in found if e.type == "result"] == [
+    events = read({"kind": "tool-complete", **T, **SH, "error": "no such file"})
+    assert [(e.status, e.content) for e in events if e.type == "result"] == [
         ("error", "no such file")
     ]
 
@@ -207,10 +207,10 @@ def test_the_document_form_names_texts_as_its_client_reads_them(tool):
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_only_a_text_that_is_whole_is_complete(tool, whole):
-    said = ev.Respond(content="It is", block="1.1", turn=1, incomplete=not whole)
+    text = ev.Respond(content="It is", block="1.1", turn=1, incomplete=not whole)
     run = [
         ev.Delta(of="respond", block="1.1", text="It is", turn=1),
-        said,
+        text,
         ev.Interrupt(),
         ev.End(status="interrupted"),
     ]

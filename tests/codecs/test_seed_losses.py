@@ -9,62 +9,19 @@ from agent_nb.codecs.convert import decode, encode
 from agent_nb.codecs.losses import Losses
 from agent_nb.errors import WireError
 
+NODE = {"session_id": "s", "node_id": "run-think-0"}
+STARTED = {"message": "Hi", "agent": "react"}
+CALL = {"call_id": "c", "name": "sh"}
 #: Streams of the seeds in which every line has all that its document names.
 STREAMS = {
     "loom": [
-        {
-            "session_id": "s",
-            "event_id": 0,
-            "type": "run_start",
-            "run_id": "r",
-            "message": "Hi",
-            "agent": "react",
-        },
-        {
-            "session_id": "s",
-            "node_id": "run-think-0",
-            "event_id": 1,
-            "type": "tool_call",
-            "call_id": "c",
-            "name": "sh",
-            "arguments": {},
-        },
-        {
-            "session_id": "s",
-            "node_id": "run-think-0",
-            "event_id": 2,
-            "type": "tool_start",
-            "call_id": "c",
-            "name": "sh",
-        },
-        {
-            "session_id": "s",
-            "node_id": "run-think-0",
-            "event_id": 3,
-            "type": "tool_output",
-            "call_id": "c",
-            "name": "sh",
-            "content": "o",
-        },
-        {
-            "session_id": "s",
-            "node_id": "run-think-0",
-            "event_id": 4,
-            "type": "tool_end",
-            "call_id": "c",
-            "name": "sh",
-            "result": "r",
-            "is_error": False,
-        },
-        {
-            "session_id": "s",
-            "node_id": "run-think-0",
-            "event_id": 5,
-            "type": "message_chunk",
-            "content": "a",
-            "id": "think",
-        },
-        {"session_id": "s", "node_id": "run-think-0", "event_id": 6, "reply": "a"},
+        {"session_id": "s", "event_id": 0, "type": "run_start", "run_id": "r", **STARTED},
+        {**NODE, "event_id": 1, "type": "tool_call", **CALL, "arguments": {}},
+        {**NODE, "event_id": 2, "type": "tool_start", **CALL},
+        {**NODE, "event_id": 3, "type": "tool_output", **CALL, "content": "o"},
+        {**NODE, "event_id": 4, "type": "tool_end", **CALL, "result": "r", "is_error": False},
+        {**NODE, "event_id": 5, "type": "message_chunk", "content": "a", "id": "think"},
+        {**NODE, "event_id": 6, "reply": "a"},
     ],
     "agent-event": [
         {"type": "thought", "content": "t"},
@@ -115,9 +72,9 @@ PAIRS = [(source, target) for source in STREAMS for target in STREAMS if source 
 
 
 def losses(objs, source, target):
-    found = Losses()
-    encode(decode(objs, source), target, losses=found)
-    return found.counts()
+    lost = Losses()
+    encode(decode(objs, source), target, losses=lost)
+    return lost.counts()
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -151,7 +108,7 @@ def test_a_sub_agents_start_prompt_and_end_are_counted_and_not_written(codec):
         ev.User(run="r", span="c1", content="Write."),
         ev.End(run="r", span="c1"),
     ]
-    found = Losses()
+    lost = Losses()
     alone = encode(own, codec)
-    assert encode([*own[:2], *theirs, own[2]], codec, losses=found) == alone
-    assert {f"nested {event.type}" for event in theirs} <= found.counts().keys()
+    assert encode([*own[:2], *theirs, own[2]], codec, losses=lost) == alone
+    assert {f"nested {event.type}" for event in theirs} <= lost.counts().keys()

@@ -219,13 +219,13 @@ def test_an_answered_question_is_counted_once(tool):
 
 
 def test_the_object_for_done_begins_no_run(tool):
-    said = [
+    chunks = [
         {"type": "start"},
         {"type": "text-delta", "id": "1", "delta": "Hi."},
         {"type": "text-end", "id": "1"},
         {"type": "finish"},
     ]
     codec = tool("ui-message")
-    events = codec.read("".join(json.dumps(o) + "\n" for o in [*said, {"type": "done"}]))
+    events = codec.read("".join(json.dumps(o) + "\n" for o in [*chunks, {"type": "done"}]))
     assert [e.type for e in events if e.type != "delta"] == ["run_start", "respond", "end"]
     assert not codec.decoder.losses

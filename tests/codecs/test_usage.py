@@ -47,7 +47,7 @@ WAYS = {
 
 @pytest.mark.parametrize("codec", WAYS)
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         ((9, 2, 4, 11), (9, 2, 4)),
         ((9, 2, 4, 15), (13, 2, 4)),
@@ -56,10 +56,10 @@ WAYS = {
         ((9, 2, 4, None), (9, 2, 4)),
     ],
 )
-def test_tokens_of_a_cache_are_in_the_input(codec, told, expected):
+def test_tokens_of_a_cache_are_in_the_input(codec, reported, expected):
     write, names = WAYS[codec]
-    given = {name: value for name, value in zip(names, told, strict=True) if value is not None}
-    (metric,) = [e for e in decode(write(**given), codec) if isinstance(e, Metric)]
+    usage = {name: value for name, value in zip(names, reported, strict=True) if value is not None}
+    (metric,) = [e for e in decode(write(**usage), codec) if isinstance(e, Metric)]
     assert (metric.step.input, metric.step.output, metric.step.cached) == expected
     assert metric.total == metric.step
 
