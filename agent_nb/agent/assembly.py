@@ -143,9 +143,8 @@ class Basis(msgspec.Struct, frozen=True):
         output_way = OutputWayChooser(output, model, tools).choose(dialect)
         opening = write_opening(dialect, tools, output_way, (agent.system,), shots=model.shots)
         sent_apart: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
-        sent_apart += (
-            map(msgspec.to_builtins, (*tools, *output_way.tools)) if dialect.native else ()
-        )
+        if dialect.native:
+            sent_apart += map(msgspec.to_builtins, (*tools, *output_way.tools))
         tokens_apart = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in sent_apart)
         return estimate_tokens(opening) + tokens_apart
 
@@ -260,13 +259,14 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
             "asked": agent.choice.identity,
         }
     )
-    tools = agent.tools.chosen
-    settings |= {"asked_tools": list(tools)} if tools != agent.tools.names else {}
-    settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
-    digests = digest_dependencies(agent.tools, Reader(folder=agent.folder))
+    if agent.tools.chosen != agent.tools.names:
+        settings["asked_tools"] = list(agent.tools.chosen)
+    if agent.output is not None:
+        settings["output"] = agent.output.described(redaction)
     settings["place"] = value(describe_place(agent.folder))
-    # what the run depends on besides its inputs: tools and sub-agents (`dependencies`)
-    settings |= {"behind": digests} if digests else {}
+    # what the run depends on besides its inputs: tools and sub-agents
+    if digests := digest_dependencies(agent.tools, Reader(folder=agent.folder)):
+        settings["behind"] = digests
     names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**names, "tools": agent.tools.names, "settings": settings}
 
@@ -274,5 +274,6 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
 def _start_fields(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
     """Return the fields of `run_start`: the shared fields, the run's inputs and their hash."""
     settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
-    settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
+    if inputs.turn_digests:
+        settings["turns"] = inputs.turn_digests
     return {**shared, "settings": settings}

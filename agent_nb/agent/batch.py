@@ -6,8 +6,9 @@ few pieces, and no secrets.
 Rules
 - Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
   (`of="result"`), and its result waits.
-- Progress text is joined, never lost, and logged at most `RATE` times a second per call, before the
-  result; of fractions and redrawn lines (`wire.console`) only the newest is logged.
+- Progress text is joined, never lost, and logged before the result, for each call at most
+  `LOGS_PER_SECOND` times a second. Of fractions and redrawn lines (`wire.console`) only the newest
+  is logged.
 - `extra` of a result has the printed output, up to a limit: the model reads it, a replay does not
   compare it.
 - Text, data and results pass the secret filter; pictures lose the text in them.
@@ -29,9 +30,9 @@ from ..wire import Console, Redaction, Redactor, replace_surrogates
 from .attachments import recorded_pictures
 from .clean_json import clean_value
 
-RATE = 20  # how often in a second pending output of one call is logged, at most
-LARGEST = 1 << 20  # characters of one progress event; more text is split
-MOST_PRINTED = 4_000  # characters of what a tool printed that the model reads
+LOGS_PER_SECOND = 20  # how often pending output of one call is logged, at most
+LONGEST_PROGRESS = 1 << 20  # characters of one progress event; more text is split
+LONGEST_PRINTED = 4_000  # characters of what a tool printed that the model reads
 
 
 class _OutputStream:
@@ -57,7 +58,7 @@ class _CallOutput:
 
     def __init__(self, new_filter: Callable[[], Redactor]) -> None:
         self._stdout, self._other = _OutputStream(new_filter()), _OutputStream(new_filter())
-        self.printed = Collector(MOST_PRINTED)
+        self.printed = Collector(LONGEST_PRINTED)
         self.text: list[str] = []
         self.fraction: float | None = None
         self.message = ""
@@ -172,7 +173,7 @@ class Batch:
         if update.text:
             output.add(replace_surrogates(update.text), printed=update.printed)
         output.set_newest(update.fraction, message)
-        if output.pending and self._clock() - output.logged_at >= 1 / RATE:
+        if output.pending and self._is_due(output):
             self._log_output(call_id, output)
 
     def _announce_picture(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
@@ -197,10 +198,13 @@ class Batch:
             self._add_usage(event.step)
 
     def flush(self) -> None:
-        """Log pending output; called `RATE` times a second while the batch runs."""
+        """Log pending output; called `LOGS_PER_SECOND` times a second while the batch runs."""
         for call_id, output in self._outputs.items():
-            if call_id not in self.ended and self._clock() - output.logged_at >= 1 / RATE:
+            if call_id not in self.ended and self._is_due(output):
                 self._log_output(call_id, output)
+
+    def _is_due(self, output: _CallOutput) -> bool:
+        return self._clock() - output.logged_at >= 1 / LOGS_PER_SECOND
 
     def end(self, call_id: str, outcome: Outcome) -> None:
         """Log the result of a call, as soon as all calls before it have theirs."""
@@ -255,8 +259,8 @@ class Batch:
 
     def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
         text, fraction, message = output.take(self._clock(), whole=whole)
-        for start in range(0, len(text), LARGEST):
-            self._log_progress(call_id, text=text[start : start + LARGEST])
+        for start in range(0, len(text), LONGEST_PROGRESS):
+            self._log_progress(call_id, text=text[start : start + LONGEST_PROGRESS])
         if fraction is not None or message:
             self._log_progress(call_id, fraction=fraction, message=message)
 

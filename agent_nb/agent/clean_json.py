@@ -10,15 +10,15 @@ from typing import Any
 
 from ..wire import plain_value, replace_surrogates
 
-_MAX_DEPTH = 200  # levels of nesting
+_DEEPEST = 200  # levels of nesting
 
 
 def clean_value(value: Any) -> Any:
     """Return a JSON value with lone surrogates in its texts and keys replaced by U+FFFD.
 
-    Lists and objects nested deeper than `_MAX_DEPTH` are replaced by a text. Tuples become lists.
+    Lists and objects nested deeper than `_DEEPEST` are replaced by a text. Tuples become lists.
     """
-    return _clean_nested(value, _MAX_DEPTH)
+    return _clean_nested(value, _DEEPEST)
 
 
 def _clean_nested(value: Any, depth: int) -> Any:

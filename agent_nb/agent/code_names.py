@@ -27,7 +27,7 @@ _SPACE = r"[^\S\n]*"  # white space, but no line break
 _IPYTHON_LINE = re.compile(rf"^{_SPACE}[%!?].*$|^.*\?{_SPACE}$", re.M)
 # files = !ls
 _IPYTHON_ASSIGNMENT = re.compile(rf"^{_SPACE}([^\W\d]\w*){_SPACE}={_SPACE}[%!].*$", re.M)
-LONGEST = 200_000  # characters of code that is parsed
+LONGEST_CODE = 200_000  # characters of code that is parsed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -50,9 +50,10 @@ class CodeNames:
         self.assigned: set[str] = set()
         self._scopes: tuple[_Scope, ...] = ()  # around the code that is visited, outermost first
 
-    def assigns(self, *names: str) -> None:
-        """Note that names are assigned, in the innermost scope."""
-        (self._scopes[-1].names if self._scopes else self.assigned).update(names)
+    def note_assigned(self, *names: str | None) -> None:
+        """Note that names are assigned, in the innermost scope; None: no name."""
+        innermost = self._scopes[-1].names if self._scopes else self.assigned
+        innermost.update(filter(None, names))
 
     @property
     def enclosing(self) -> tuple[_Scope, ...]:
@@ -75,14 +76,14 @@ class CodeNames:
     def _is_assigned(self, name: str) -> bool:
         return name in self.assigned or any(name in scope.names for scope in self._scopes)
 
-    def uses(self, names: Iterable[str]) -> None:
+    def note_read(self, names: Iterable[str]) -> None:
         """Note that names are read: those that are assigned already do not count."""
         self.read |= dict.fromkeys(n for n in names if not self._is_assigned(n))
 
-    def code(self, text: str) -> None:
+    def add_code(self, text: str) -> None:
         """Add the names of a piece of code, which runs after the pieces added before."""
-        if len(text) > LONGEST:
-            self.uses(_NAME.findall(text))
+        if len(text) > LONGEST_CODE:
+            self.note_read(_NAME.findall(text))
             return
         python = _IPYTHON_LINE.sub(
             self._read_line, _IPYTHON_ASSIGNMENT.sub(self._read_assignment, text)
@@ -90,23 +91,23 @@ class CodeNames:
         try:
             tree = ast.parse(python)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.uses(_NAME.findall(python))
+            self.note_read(_NAME.findall(python))
             return
         visitor = _NameVisitor(self)
         try:
             visitor.visit(tree)
             visitor.visit_bodies()
         except RecursionError:
-            self.uses(_NAME.findall(python))
+            self.note_read(_NAME.findall(python))
 
     def _read_line(self, line: re.Match[str]) -> str:
         """Note the names of a line of IPython; return "", for it has no counterpart in Python."""
-        self.uses(_NAME.findall(line[0]))
+        self.note_read(_NAME.findall(line[0]))
         return ""
 
     def _read_assignment(self, assignment: re.Match[str]) -> str:
         """Note the names of a command; return Python code with the same assignment."""
-        self.uses(_NAME.findall(assignment[0].partition("=")[2]))
+        self.note_read(_NAME.findall(assignment[0].partition("=")[2]))
         return f"{assignment[1]} = 0"
 
 
@@ -136,7 +137,7 @@ class _NameVisitor(ast.NodeVisitor):
             with self._names.scope(_Scope(local), around):
                 self._visit_all(*body)
             # all scopes are left here, so these names are assigned at the top level
-            self._names.assigns(*_declared_global(body))
+            self._names.note_assigned(*_declared_global(body))
 
     def visit_Name(self, node: ast.Name) -> None:
         """Note a name that is read, assigned or deleted.
@@ -144,9 +145,9 @@ class _NameVisitor(ast.NodeVisitor):
         `del` reads the name, and counts as an assignment: later reads do not mean the old variable.
         """
         if not isinstance(node.ctx, ast.Store):
-            self._names.uses([node.id])
+            self._names.note_read([node.id])
         if not isinstance(node.ctx, ast.Load):
-            self._names.assigns(node.id)
+            self._names.note_assigned(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Visit the value before the targets."""
@@ -154,12 +155,13 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Visit the value before the target; without a value nothing is assigned."""
-        self._visit_all(*([node.value, node.target] if node.value else []))
+        if node.value is not None:
+            self._visit_all(node.value, node.target)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Note that the target is read too."""
         if isinstance(node.target, ast.Name):
-            self._names.uses([node.target.id])
+            self._names.note_read([node.target.id])
         self._visit_all(node.value, node.target)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
@@ -174,20 +176,20 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note the imported names."""
-        self._names.assigns(*(a.asname or a.name.partition(".")[0] for a in node.names))
+        self._names.note_assigned(*(a.asname or a.name.partition(".")[0] for a in node.names))
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         """Note the name of the exception."""
-        self._visit_all(*([node.type] if node.type else []))
-        self._names.assigns(*([node.name] if node.name else []))
+        self._visit_all(node.type)
+        self._names.note_assigned(node.name)
         self._visit_all(*node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Visit decorators and defaults now, the body at the end."""
         self._visit_all(*node.decorator_list, *_list_defaults(node.args))
-        self._names.assigns(node.name)
+        self._names.note_assigned(node.name)
         self._functions.append((node, self._names.enclosing))
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -202,7 +204,7 @@ class _NameVisitor(ast.NodeVisitor):
         self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
         with self._names.scope(_Scope(set(), is_class=True)):
             self._visit_all(*node.body)
-        self._names.assigns(node.name)
+        self._names.note_assigned(node.name)
 
     def visit_ListComp(self, node: Any) -> None:
         """Visit a comprehension, whose targets are its own."""
@@ -215,7 +217,9 @@ class _NameVisitor(ast.NodeVisitor):
         with self._names.scope(_Scope(local)):
             self._visit_all(*later_iterables, *tests, *results)
         # := in a comprehension assigns outside it
-        self._names.assigns(*(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)))
+        self._names.note_assigned(
+            *(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+        )
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 
@@ -223,12 +227,12 @@ class _NameVisitor(ast.NodeVisitor):
         """Note the name that a pattern of `match` assigns."""
         self.generic_visit(node)
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
-        self._names.assigns(*([name] if name else []))
+        self._names.note_assigned(name)
 
     visit_MatchStar = visit_MatchMapping = visit_MatchAs  # noqa: N815
 
-    def _visit_all(self, *nodes: ast.AST) -> None:
-        for node in nodes:
+    def _visit_all(self, *nodes: ast.AST | None) -> None:
+        for node in filter(None, nodes):
             self.visit(node)
 
 

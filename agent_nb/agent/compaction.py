@@ -29,11 +29,11 @@ from .parse import read_turn, with_thought_tags
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
 ASSISTANT = "Assistant: "
-SHORTENED = 400  # characters that a shortened result keeps
-LONGEST = 24_000  # characters of a transcript; also of a summary, after which reading stops
+LONGEST_RESULT = 400  # characters that a shortened result keeps
+LONGEST_DIALOGUE = 24_000  # characters of a transcript; of a summary, reading stops after them
 
 
-def transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> str:
+def write_transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST_DIALOGUE) -> str:
     """Return runs as lines of dialogue: their last `max_chars` characters, which must be over 0."""
     lines: list[str] = []
     for run in runs:
@@ -53,13 +53,13 @@ def _write_lines(event: Event) -> list[str]:
     if isinstance(event, events.Respond):
         return [ASSISTANT + event.content.lstrip()]
     if isinstance(event, events.Result):
-        return [f"Tool {event.name}: {content_text(event.content)[:SHORTENED]}"]
+        return [f"Tool {event.name}: {content_text(event.content)[:LONGEST_RESULT]}"]
     return []
 
 
-def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -> Request:
+def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST_DIALOGUE) -> Request:
     """Return the request for a summary of the last `max_chars` characters of `runs`."""
-    dialogue = transcript(runs, min(max_chars, LONGEST))
+    dialogue = write_transcript(runs, min(max_chars, LONGEST_DIALOGUE))
     return Request(
         messages=(text_message("system", TASK), text_message("user", dialogue)),
         settings={"max_tokens": 400},
@@ -69,7 +69,7 @@ def request_summary(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST) -
 async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Part]]:
     """Return the model's summary, and the parts about its usage; see `request_summary`.
 
-    Stops reading after `LONGEST` characters of text and thoughts. Raises ModelError.
+    Stops reading after `LONGEST_DIALOGUE` characters of text and thoughts. Raises ModelError.
     """
     texts: list[str] = []
     usage: list[Part] = []
@@ -79,7 +79,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
             texts += [p.text for p in batch if isinstance(p, Text)]
             usage += [p for p in batch if isinstance(p, Head | Usage)]
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
-            if size > LONGEST:
+            if size > LONGEST_DIALOGUE:
                 break
     dialect = with_thought_tags(load_plugin("dialects", "native"))
     return answer_text(read_turn(texts, dialect)), usage
@@ -107,8 +107,9 @@ def _shorten(event: Event) -> Event:
         captions = vision.replace_with_words(event.attachments, vision.LEFT_OUT)
         event = msgspec.structs.replace(event, attachments=captions)
     text = content_text(event.content)
-    if len(text) <= SHORTENED:
+    if len(text) <= LONGEST_RESULT:
         return event
     return msgspec.structs.replace(
-        event, content=f"{text[:SHORTENED]}\n[… {len(text) - SHORTENED:,} more characters left out]"
+        event,
+        content=f"{text[:LONGEST_RESULT]}\n[… {len(text) - LONGEST_RESULT:,} more characters left out]",
     )

@@ -28,7 +28,7 @@ from ..tools import VariableFacts, count_tokens
 from ..wire import Redaction
 
 KIND = "context"  # `kind` of the `State` that records the context
-MENTIONS = 100  # mentions of a record that are read
+MOST_MENTIONS = 100  # mentions of a record that are read
 # auto: variables without values; vars: first rows of frames too; cells: cells above too
 Mode = Literal["auto", "vars", "cells", "none"]
 _CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
@@ -54,33 +54,28 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the look of a described variable."""
         array_dtype = (("", variable.dtype),) if variable.dtype else ()
         items = variable.note if variable.kind in _CONTAINERS else ""
-        return cls(
-            variable.kind,
-            variable.shape,
-            variable.columns or array_dtype,
-            variable.columns_left_out,
-            items,
-        )
+        dtypes, more = variable.columns or array_dtype, variable.columns_left_out
+        return cls(variable.kind, variable.shape, dtypes, more, items)
 
-    def change(self, now: Look) -> str:
-        """Return the first difference of the look `now` in words, "" if both are equal."""
-        return next(_list_changes(self, now), "")
+    def describe_change(self, new: Look) -> str:
+        """Return the first difference of the look `new` in words, "" if both are equal."""
+        return next(_list_changes(self, new), "")
 
 
-def _list_changes(was: Look, now: Look) -> Iterator[str]:
+def _list_changes(old: Look, new: Look) -> Iterator[str]:
     """Yield the differences of two looks in words, the most telling ones first."""
-    if was.kind != now.kind:
-        yield f"{was.kind} → {now.kind}"
-    if was.shape != now.shape:
-        yield f"{_describe_shape(was)} → {_describe_shape(now)}"
-    if was.items != now.items:
-        yield f"{was.items} → {now.items}"
-    before, after = _unify_dtypes(was), _unify_dtypes(now)
-    for label in dict.fromkeys((*before, *after)):
-        old, new = before.get(label, "no column"), after.get(label, "no column")
-        if old != new:
-            yield f"{f'{label}: ' if label else ''}{old} → {new}"
-    if ([*before], was.more) != ([*after], now.more):
+    if old.kind != new.kind:
+        yield f"{old.kind} → {new.kind}"
+    if old.shape != new.shape:
+        yield f"{_describe_shape(old)} → {_describe_shape(new)}"
+    if old.items != new.items:
+        yield f"{old.items} → {new.items}"
+    old_dtypes, new_dtypes = _unify_dtypes(old), _unify_dtypes(new)
+    for label in dict.fromkeys((*old_dtypes, *new_dtypes)):
+        change = f"{old_dtypes.get(label, 'no column')} → {new_dtypes.get(label, 'no column')}"
+        if old_dtypes.get(label) != new_dtypes.get(label):
+            yield f"{label}: {change}" if label else change
+    if ([*old_dtypes], old.more) != ([*new_dtypes], new.more):
         yield "other columns"
 
 
@@ -110,7 +105,7 @@ class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the mentions of a record; malformed ones are left out."""
         listed = read_payload(run).get("mentions")
         mentions: list[Mention] = []
-        for value in listed[:MENTIONS] if isinstance(listed, list | tuple) else ():
+        for value in listed[:MOST_MENTIONS] if isinstance(listed, list | tuple) else ():
             with suppress(msgspec.ValidationError, RecursionError):
                 mentions.append(msgspec.convert(value, cls))
         return mentions
@@ -182,9 +177,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "tokens": self.tokens,
             "variables": {n: msgspec.to_builtins(Look.of(d)) for n, d in self.described.items()},
         }
-        payload |= {"cells": self.cells} if self.cells else {}
-        payload |= {"mentions": msgspec.to_builtins(self.mentions)} if self.mentions else {}
-        payload |= {"changed": list(self.changed)} if self.changed else {}
+        optional = {
+            "cells": self.cells,
+            "mentions": msgspec.to_builtins(self.mentions),
+            "changed": list(self.changed),
+        }
+        payload |= {name: value for name, value in optional.items() if value}
         return State(kind=KIND, payload=redaction.value(payload))
 
 

@@ -31,7 +31,7 @@ from .code_names import CodeNames
 from .context import Look, Mention, read_payload
 from .recorded_turns import RecordedTurns
 
-LONGEST = 100  # characters of a change in words
+LONGEST_CHANGE = 100  # characters of a change in words
 MOST_LISTED = 3  # changes that are listed; the others are only counted
 _WORD = re.compile(r"`[^`\n]+`|\w+")
 _SHORT_WORDS = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
@@ -64,7 +64,7 @@ class Changes(msgspec.Struct, frozen=True):
         """
         mentions = Mention.read_all(turns.events)
         descriptions = compare(mentions, _list_written(turns)) if compare is not None else ()
-        changed = tuple(one_line(change, LONGEST) for change in descriptions)
+        changed = tuple(one_line(change, LONGEST_CHANGE) for change in descriptions)
         looks = _recorded_looks(turns.events)
         if not looks:
             return cls(changed)
@@ -78,12 +78,14 @@ class Changes(msgspec.Struct, frozen=True):
         differences: dict[bool, list[str]] = {True: [], False: []}  # of used variables, of others
         for name, recorded in looks.items():
             if name in variables:
-                change = recorded.change(Look.of(describe_variable(name, variables[name], clean)))
+                change = recorded.describe_change(
+                    Look.of(describe_variable(name, variables[name], clean))
+                )
             else:
                 change = "is gone" if name in used else ""
             if change:
                 differences[name in used | plain_words].append(
-                    one_line(f"`{name}` {change}", LONGEST)
+                    one_line(f"`{name}` {change}", LONGEST_CHANGE)
                 )
         return cls((*differences[True], *changed), tuple(differences[False]))
 
@@ -126,30 +128,30 @@ def find_used(
 
 def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
     """Collect the names in the code of a recorded run's calls, and those that its tools read."""
-    names, calls = CodeNames(), turns.finished_calls()
+    names, calls = CodeNames(), turns.finished_calls
     has_code = any(call.name == "python" for call in calls)
     variables = dict(text_entries(namespace)) if has_code else {}
     for call in calls:
         args = turns.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)
-            names.code(code)
+            names.add_code(code)
             for name in [n for n in names.read if n not in before]:
                 if type(function := variables.get(name)) is types.FunctionType:
-                    names.uses(find_used_variables(function))
+                    names.note_read(find_used_variables(function))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
-            names.uses([wanted])
+            names.note_read([wanted])
         elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.touches_kernel(
             tool
         ):
             # a call with an effect does not run again: it may have changed these variables itself
-            names.uses(find_used_variables(tool.invoke))
+            names.note_read(find_used_variables(tool.invoke))
     return names
 
 
 def _list_written(turns: RecordedTurns) -> set[str]:
     """Return the paths of the files that a recorded run wrote with `write`."""
-    calls = (call for call in turns.finished_calls() if call.name == "write")
+    calls = (call for call in turns.finished_calls if call.name == "write")
     return {os.path.normpath(str(turns.arguments(call).get("file"))) for call in calls}
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: {"tools": {name: {part: digest}}, "agents": {name: {part: digest, "behind": Digests}}}
 Digests = dict[str, Any]
 TOOL_PARTS, AGENT_PARTS = ("schema", "code", "source"), ("model", "settings", "tools")
-DEEPEST = 5  # levels of sub-agents
+MOST_LEVELS = 5  # levels of sub-agents
 _OUR_PACKAGE = __name__.partition(".")[0]
 
 
@@ -64,7 +64,7 @@ def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Diges
     for tool in tools:
         if tool.agent is None:
             digests["tools"][tool.name] = _digest_tool(tool, reader)
-        elif depth < DEEPEST:
+        elif depth < MOST_LEVELS:
             schema = _digest_schema(tool, tool.spec.parameters)
             agent = _digest_agent(tool.agent, reader, depth + 1)
             digests["agents"][tool.name] = {"schema": schema, **agent}

@@ -45,6 +45,7 @@ FED_BACK = (
 )
 CHARS_PER_TOKEN = 4  # an estimate
 IMAGE_TOKENS = 1000  # an estimate for one picture
+MESSAGE_TOKENS = 4  # an estimate for the frame of one message
 
 
 def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
@@ -230,11 +231,12 @@ def read_printed(event: events.Result) -> str:
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
-    """Estimate the tokens of messages: four for each message, and those of its blocks.
+    """Estimate the tokens of messages: those of their blocks and `MESSAGE_TOKENS` for each.
 
     A picture has `IMAGE_TOKENS`; other blocks have one for `CHARS_PER_TOKEN` characters of JSON.
     """
-    return sum(_estimate_block(b) for m in messages for b in m.blocks) + 4 * len(messages)
+    tokens = sum(_estimate_block(b) for m in messages for b in m.blocks)
+    return tokens + MESSAGE_TOKENS * len(messages)
 
 
 def _estimate_block(block: Block) -> int:

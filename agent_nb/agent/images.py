@@ -19,15 +19,15 @@ from ..errors import UsageError
 from ..models import ImageBlock
 from ..wire import media_type
 
-LARGEST = 20 * 1024 * 1024  # bytes
+MOST_BYTES = 20 * 1024 * 1024  # bytes
 
 
 def image_block(source: Any) -> ImageBlock:
     """Return `source` as an image block. Raises UsageError if it cannot be sent as one."""
     data = _read_bytes(source)
-    if len(data) > LARGEST:
+    if len(data) > MOST_BYTES:
         raise UsageError(
-            f"The image has {len(data) / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB can be sent. Make it smaller."
+            f"The image has {len(data) / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB can be sent. Make it smaller."
         )
     kind = media_type(data)
     if not kind:
@@ -67,8 +67,8 @@ def _read_bytes(source: Any) -> bytes:
 
 def _read_file(path: Path) -> bytes:
     try:
-        if path.stat().st_size > LARGEST:
-            raise UsageError(f"{path} is larger than {LARGEST / 1e6:.0f} MB. Make it smaller.")
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path} is larger than {MOST_BYTES / 1e6:.0f} MB. Make it smaller.")
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"The image {path} cannot be read: {error.strerror}.") from None

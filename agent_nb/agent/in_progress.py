@@ -23,8 +23,8 @@ from ..wire import Unpicklable
 from .display import Screen, follow_run
 from .run import Run
 
-# s, the poll interval of a cell that waits; an untimed await would not notice a kernel interrupt
-TICK = 0.05
+# seconds between two looks of a cell that waits: an untimed await would not notice an interrupt
+POLL_INTERVAL = 0.05
 
 
 class InProgress(Unpicklable, ABC):
@@ -106,13 +106,14 @@ class InProgress(Unpicklable, ABC):
         if screen is not None:
             screen.begin()
         cancellation, stopping = None, False
+        interval = POLL_INTERVAL if screen is not None or ends else None
         while not task.done() and not (screen is not None and screen.abandoned):
             cause = screen.stopped if screen is not None else ""
             if (cause or cancellation is not None) and not stopping:
                 stopping = True
                 stop(cause)
             try:
-                await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
+                await asyncio.wait([task], timeout=interval)
             except asyncio.CancelledError as cancelled:
                 if cancellation is not None or not (
                     ends or (screen is not None and screen.stopped)

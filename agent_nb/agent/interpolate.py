@@ -8,7 +8,7 @@ Rules
 - All expressions are compiled before the first is evaluated, and all are evaluated before a model
   is called. The first failure is a UsageError that names the expression.
 - Values are read, never changed. Text is inserted whole, and so are the types for which `fill` uses
-  `str` (`as_str`); everything else is cut to `LIMIT` characters.
+  `str` (`as_str`); everything else is cut to `LONGEST_VALUE` characters.
 - What a value contains is not interpolated again.
 - A figure or an image is sent as a picture; the text has its name and size.
 """
@@ -27,7 +27,7 @@ from ..tools import Figures
 from ..wire import cut_middle, describe_picture
 
 ACTS_FOR_USER = True  # runs the user's code: ■ may interrupt it (notebook/cell/interrupts.py)
-LIMIT = 4000  # characters
+LONGEST_VALUE = 4000  # characters of a value in the prompt
 LONGEST_NAME = 40  # characters of a picture's name
 MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20  # shown of one value
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
@@ -90,10 +90,7 @@ class _Expression(msgspec.Struct, frozen=True):
         return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
     def fill(
-        self,
-        namespace: dict[str, Any],
-        pictures: list[dict[str, Any]],
-        as_str: tuple[type, ...],
+        self, namespace: dict[str, Any], pictures: list[dict[str, Any]], as_str: tuple[type, ...]
     ) -> str:
         """Return the value of the expression as text; see `PromptTemplate.fill`."""
         try:
@@ -183,8 +180,8 @@ def class_names(value: Any) -> set[str]:
 
 
 def clip(text: str) -> str:
-    """Return `text` cut in the middle to LIMIT characters; a mark says how many are left out."""
-    return cut_middle(text, LIMIT, "[… {} characters left out …]")
+    """Return `text` cut in the middle to `LONGEST_VALUE`; a mark says how much is left out."""
+    return cut_middle(text, LONGEST_VALUE, "[… {} characters left out …]")
 
 
 def _describe_frame(frame: Any) -> str:

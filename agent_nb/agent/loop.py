@@ -7,7 +7,7 @@ Rules
 - No protocol, provider, widget or HTTP here: model, dialect, tools and filters come from the `Plan`
   (`run_spec`).
 - In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
-  but for at most `TAIL` seconds after their finish reason.
+  but for at most `LONGEST_TAIL` seconds after their finish reason.
 - A request may be retried before the first part of its answer, never after it.
 - Limits of tokens, dollars and turns also stop an answer that streams in. Tokens that the provider
   has not reported yet are estimated.
@@ -45,7 +45,7 @@ from .turn_reader import TurnReader
 from .typed.answer_check import NOT_ALONE, AnswerCheck
 from .typed.output_type import InvalidOutput
 
-TAIL = 2.0  # seconds
+LONGEST_TAIL = 2.0  # seconds of a native response after its finish reason
 MALFORMED = "malformed_execute"  # the code of an error event
 EMPTY = "The batch was empty. Call a tool, or answer without one."  # the model reads this
 
@@ -114,11 +114,8 @@ class Loop:
             self._log_error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             files = self._plan.runner.files()
-            self._log.append(
-                events.End(
-                    status=status, finish_reason=reason, extra={"files": files} if files else None
-                )
-            )
+            extra = {"files": files} if files else None
+            self._log.append(events.End(status=status, finish_reason=reason, extra=extra))
 
     async def _log_beginning(self) -> None:
         """Log the start of the run and its notes, even if the model or its tools are missing."""
@@ -238,11 +235,8 @@ class Loop:
                 and self._plan.fallback_models
             ):
                 self._use_plan(self._plan.with_next_model())
-        self._log.append(
-            events.Extension(
-                namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
-            )
-        )
+        drift = msgspec.to_builtins(resume.drift)
+        self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=drift))
         self._calls.restore(resume)
 
     async def _request_turn(self) -> Turn:
@@ -292,8 +286,9 @@ class Loop:
             "messages": len(request.messages),
             "digest": digest_request(request),
             "internal": True,
-            **({"last": last} if last else {}),
         }
+        if last:
+            data["last"] = last
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
         check = self._answers.begin_turn(turn, self._prompt.output_way)
@@ -346,12 +341,15 @@ class Loop:
                         break
                     # after the finish reason only usage may come; some servers never close
                     if turn.finish and tail.deadline == float("inf"):
-                        tail.deadline = anyio.current_time() + TAIL
+                        tail.deadline = anyio.current_time() + LONGEST_TAIL
         clock.stop()
 
 
 def _describe_exit(turn: Turn, retry: Retry | None) -> dict[str, Any]:
     """Return the `data` of the node that ends a request: its status, model and retry delay."""
-    data = {"status": turn.head.status, "model": turn.head.model}
-    data |= {"continued": turn.continued} if turn.continued else {}
-    return data | ({"retry_in": round(retry.wait, 3)} if retry is not None and retry.wait else {})
+    data: dict[str, Any] = {"status": turn.head.status, "model": turn.head.model}
+    if turn.continued:
+        data["continued"] = turn.continued
+    if retry is not None and retry.wait:
+        data["retry_in"] = round(retry.wait, 3)
+    return data

@@ -75,11 +75,8 @@ def _strip_picture(block: ImageBlock) -> ImageBlock:
 
 def redact_tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
     """Return the spec of a tool with keys redacted."""
-    return ToolSpec(
-        spec.name,
-        redaction.value(spec.description),
-        _redact_schema(spec.parameters, redaction.value),
-    )
+    parameters = _redact_schema(spec.parameters, redaction.value)
+    return ToolSpec(spec.name, redaction.value(spec.description), parameters)
 
 
 def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:

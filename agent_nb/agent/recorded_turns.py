@@ -143,7 +143,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         The rows of a map are runs of their own: their calls are not among them.
         """
-        tools = ((call, self.tool_of(call, toolset)) for call in self.finished_calls())
+        tools = ((call, self.tool_of(call, toolset)) for call in self.finished_calls)
         return [call for call, tool in tools if tool is not None and self.must_rerun(tool)]
 
     def calls_to_rerun_with_rows(self, toolset: Toolset) -> list[Call]:
@@ -185,12 +185,9 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _calls(self) -> LogCalls:
         return LogCalls(self.events)
 
-    def finished_calls(self) -> list[Call]:
-        """Return the calls of the log that ran to completion, in start order."""
-        return list(self._finished)
-
     @cached_property
-    def _finished(self) -> tuple[Call, ...]:
+    def finished_calls(self) -> tuple[Call, ...]:
+        """The calls of the log that ran to completion, in start order."""
         return tuple(call.call for call in self._calls.list_repeatable())
 
     def arguments(self, call: Call) -> dict[str, Any]:

@@ -90,7 +90,8 @@ class Questions:
 
     def find_open(self, call_id: str) -> Question | None:
         """Return the open question about a call, or None."""
-        return self._open.get(call_id, (None, None))[1]
+        entry = self._open.get(call_id)
+        return None if entry is None else entry[1]
 
     def answer(
         self,
@@ -107,9 +108,10 @@ class Questions:
         `args`: edited arguments, for the call to run with. The other fields are those of the
         `Decision`.
         """
-        remote, _ = self._open.get(call_id, (None, None))
-        if remote is None or remote.done():
+        entry = self._open.get(call_id)
+        if entry is None or entry[0].done():
             return False
+        remote, _ = entry
         with suppress(RuntimeError):  # its loop is closed: the run is over
             remote.get_loop().call_soon_threadsafe(
                 _set_answer, remote, Decision(allow, args=args, scope=scope, by=by, reason=reason)

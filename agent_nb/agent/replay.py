@@ -100,7 +100,7 @@ class Player:
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in turns.events if isinstance(e, Call)}
         self._results = {e.call_id: e for e in turns.events if isinstance(e, Result)}
-        self._finished_calls = turns.finished_calls()
+        self._finished_calls = turns.finished_calls
         self._checked: Checked | None = None  # set once the log has ended
 
     @property
@@ -165,9 +165,9 @@ class Player:
         agent = self._turns.agent_of(span, runner.toolset)
         if agent is None or self._make_agent_runner is None:
             return runner
-        return self._runners.get(span) or self._runners.setdefault(
-            span, self._make_agent_runner(agent)
-        )
+        if span not in self._runners:
+            self._runners[span] = self._make_agent_runner(agent)
+        return self._runners[span]
 
     def _show_question(self, question: Approval) -> None:
         """Show a question about a call, or its answer, as a delta beside the call."""

@@ -114,10 +114,9 @@ class ReplayCheck:
         self._recorded_place = turns.setting("place")
         self._began = time.time()
         self._unread: set[str] = set()  # names of functions whose code cannot be read
-        self._current_digests: Digests = digest_dependencies(
-            tools,
-            Reader(folder=folder, earlier=follows_earlier_rules(turns.events), unseen=self._unread),
-        )
+        earlier = follows_earlier_rules(turns.events)
+        reader = Reader(folder=folder, earlier=earlier, unseen=self._unread)
+        self._current_digests: Digests = digest_dependencies(tools, reader)
         self._masked: list[Difference] = []
         self._unseen: set[str] = set()
 
@@ -189,7 +188,7 @@ class ReplayCheck:
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)
-        call = next(c for c in self._turns.finished_calls() if c.call_id == result.call_id)
+        call = next(c for c in self._turns.finished_calls if c.call_id == result.call_id)
         code = self._turns.arguments(call).get("code")
         return read_code_measures(code, self._folder) if isinstance(code, str) else LINES
 
@@ -214,7 +213,7 @@ class ReplayCheck:
         # (agents around it, name) of each tool with a result that came from the record
         played = {
             (self._turns.agents_around(call.span), call.name)
-            for call in self._turns.finished_calls()
+            for call in self._turns.finished_calls
             if call.call_id not in ran
         }
         changed_parts: dict[tuple[str, str], list[str]] = {}  # of a tool or agent, by the same key
@@ -235,7 +234,7 @@ class ReplayCheck:
 
     def _denied_calls(self, ran: set[str]) -> Iterator[Change]:
         """Yield the calls that came from the record and that the policy denies now."""
-        for call in self._turns.finished_calls():
+        for call in self._turns.finished_calls:
             tool = self._turns.tool_of(call, self._toolset)
             if call.call_id in ran or tool is None:
                 continue

@@ -34,7 +34,7 @@ from .turn import Turn
 from .typed.answer_check import Verdict
 from .typed.output_way import OutputWay, OutputWayChooser
 
-RESERVE = 1024  # tokens of the context that are kept free for the answer
+RESERVED_TOKENS = 1024  # tokens of the context that are kept free for the answer
 
 
 class Prompt:
@@ -121,7 +121,7 @@ class Prompt:
         context shrinks by at least a quarter, or by half if `max_tokens` is unknown.
         """
         before, size = estimate_tokens(self.request(last=False).messages), self._context_size
-        reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVE
+        reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVED_TOKENS
         self._context_size = min(n for n in (size, max_tokens, reduced) if n)
         if estimate_tokens(self.request(last=False).messages) < before:
             return True
@@ -145,7 +145,8 @@ class Prompt:
             except ModelError as fault:
                 message = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(message)))
-            payload |= {"text": self._summary} if self._summary else {}
+            if self._summary:
+                payload["text"] = self._summary
         return [*out, events.State(kind="window", payload=payload)]
 
     def _choose_window(self) -> Window:
@@ -183,7 +184,7 @@ class Prompt:
         """Return the tokens left for the conversation, at least 1 (0: the context is unknown)."""
         if not self._context_size:
             return 0
-        return max(self._context_size - RESERVE - estimate_tokens(opening), 1)
+        return max(self._context_size - RESERVED_TOKENS - estimate_tokens(opening), 1)
 
     def _choose_grammar(self) -> str:
         """Return the grammar that the next turn must follow, "" for none."""

@@ -18,7 +18,7 @@ from .. import events
 from ..errors import Cancelled
 from ..events import EventLog, Interrupt
 from ..tools import Job, Outcome
-from .batch import RATE, Batch
+from .batch import LOGS_PER_SECOND, Batch
 from .drift import Resume
 from .limits import Meter
 from .run_spec import Plan
@@ -112,5 +112,5 @@ class TurnCalls:
 
 async def _log_output_regularly(batch: Batch) -> None:
     while True:
-        await anyio.sleep(1 / RATE)
+        await anyio.sleep(1 / LOGS_PER_SECOND)
         batch.flush()

@@ -7,7 +7,7 @@ Rules
 - Text that the filter holds back is passed on before a part of another kind or block.
 - Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
   usage, finish reason, head and continuation.
-- A turn longer than `LARGEST` characters is cut off with a fault: its text is kept, no call runs.
+- A turn longer than `LONGEST_TURN` is cut off with a fault: its text is kept, no call runs.
 - No I/O and no clock.
 """
 
@@ -25,7 +25,7 @@ from ..wire import Redaction, Redactor
 from .turn import Turn
 from .typed.answer_check import TurnCheck
 
-LARGEST = 64_000_000  # characters
+LONGEST_TURN = 64_000_000  # characters
 Streamed = parts.Text | parts.Thought | parts.CallDelta  # parts that come in pieces
 
 
@@ -56,7 +56,7 @@ class TurnReader:
         self._secrets_of: tuple[type[parts.Part], str | int] | None = None
         self._newest: parts.Part = parts.Text("")
         self.size = 0
-        self._full = False  # the turn is longer than `LARGEST`
+        self._full = False  # the turn is longer than `LONGEST_TURN`
 
     @property
     def stopped(self) -> bool:
@@ -105,13 +105,13 @@ class TurnReader:
         return self.turn.feed(out if final is None else final.feed(out))
 
     def _pass_streamed(self, part: Streamed, out: list[parts.Part]) -> None:
-        """Pass on a part that comes in pieces; cut the turn off at `LARGEST` characters."""
+        """Pass on a part that comes in pieces; cut the turn off at `LONGEST_TURN` characters."""
         self.size += len(part.text)
         self._hide_secrets(part, out)
-        if self.size > LARGEST:
+        if self.size > LONGEST_TURN:
             self._full = True
             self._flush_filter(out)
-            message = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
+            message = f"The answer is longer than {LONGEST_TURN:,} characters; it was cut off there. Ask for less, or lower max_tokens."
             out.append(parts.Fault("size", message))
 
     def _hide_secrets(self, part: Streamed, out: list[parts.Part]) -> None:

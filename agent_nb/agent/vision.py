@@ -6,7 +6,7 @@ Rules
 - A picture that is not sent is replaced by words that say why.
 - A model that does not say whether it has `vision` is sent pictures until its server refuses them.
   The process then remembers the refusal, unless the refusal is about one picture only.
-- Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
+- Only the newest `MOST_PICTURES` pictures of a request are sent: servers refuse more.
 - The log and the record keep the pictures as they were.
 """
 
@@ -22,7 +22,7 @@ from ..events import Error, Event, Result, User
 from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlock, TextBlock
 from ..wire import Shown, describe_picture, describe_size
 
-NEWEST = 20  # pictures of a request
+MOST_PICTURES = 20  # pictures of a request
 # three reasons why a picture is not sent, in the words that replace the picture
 BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
@@ -179,7 +179,7 @@ def _find_caption(number: int, content: str) -> str:
     return match[0] if match else ""
 
 
-def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
+def keep_newest(messages: Sequence[Message], most: int = MOST_PICTURES) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
     pictures_left = most  # below 0 once there are more pictures
     newest_first: list[Message] = []

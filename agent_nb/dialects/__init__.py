@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from .call_assembly import CallAssembler as CallAssembler
 
 # file of the room -> the names that it defines
-_NAMES = {
-    "base": "Dialect Parser Typed",
-    "call_assembly": "CallAssembler",
-}
+_NAMES = {"base": "Dialect Parser Typed", "call_assembly": "CallAssembler"}
 
 __getattr__, __dir__ = open_door(__name__, _NAMES)

@@ -10,7 +10,7 @@ Rules
 - `Scan` yields arguments as CallDelta, a preview (see `base`). A call whose name follows its
   arguments has no preview.
 - JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,
-  no nesting deeper than `MAX_DEPTH` (the dialects check this with `check_depth`). Of duplicate
+  no nesting deeper than `DEEPEST` (the dialects check this with `check_depth`). Of duplicate
   members the last counts.
 """
 
@@ -23,7 +23,7 @@ import msgspec
 
 from ..models import Call, CallDelta, Part
 
-MAX_DEPTH = 200
+DEEPEST = 200  # levels of nesting
 Stop = Literal["more", "sigil", "broken", "done"]
 
 # possessive (`++`, `*+`), so that a long string is never read twice
@@ -202,8 +202,8 @@ def read_args(text: str) -> dict[str, Any]:
 
 def check_depth(depth: int) -> None:
     """Raise ValueError if JSON is nested too deeply."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+    if depth > DEEPEST:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
 
 
 def _make_call(item: dict[str, msgspec.Raw], index: int, where: str) -> Call:
@@ -233,6 +233,6 @@ def _decode_strictly(decode: Any, text: Any) -> Any:
             "it holds one half of a surrogate pair, which is not a character"
         ) from None
     except RecursionError:
-        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
     except msgspec.MsgspecError as fault:
         raise ValueError(str(fault)) from None

@@ -40,25 +40,17 @@ def write_shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = ""
 
     `closing` is appended to each answer: the dialect's marker for the end of a turn.
     """
-    return [
-        message
-        for example in make_examples(tools)
-        for message in _write_shot(dialect, example, closing)
-    ]
+    return [m for example in make_examples(tools) for m in _write_shot(dialect, example, closing)]
 
 
 def _write_shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
     yield text_message("user", example.question)
-    if example.call is None or example.result is None:
-        yield text_message(
-            "assistant", dialect.assistant(example.thought, (), example.answer) + closing
-        )
-        return
-    yield text_message("assistant", dialect.assistant(example.thought, (example.call,), ""))
-    yield dialect.results((example.result,))
-    yield text_message(
-        "assistant", dialect.assistant(example.conclusion, (), example.answer) + closing
-    )
+    thought = example.thought
+    if example.call is not None and example.result is not None:
+        yield text_message("assistant", dialect.assistant(thought, (example.call,), ""))
+        yield dialect.results((example.result,))
+        thought = example.conclusion
+    yield text_message("assistant", dialect.assistant(thought, (), example.answer) + closing)
 
 
 class Example(msgspec.Struct, frozen=True):
@@ -108,7 +100,7 @@ def _make_example(tool: ToolSpec, number: int) -> Example:
 
 def _write_question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     """Return the question: the first sentence of the tool's description, and the arguments."""
-    purpose = " ".join(tool.description.split()).split(". ")[0].rstrip(".") or f"Use {tool.name}"
+    purpose = render.cut_sentence(tool.description) or f"Use {tool.name}"
     values = [
         str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
     ]

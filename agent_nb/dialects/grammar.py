@@ -102,39 +102,18 @@ _LIST_KEYWORDS = {
 
 def make_batch_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of a batch: an array of one to `MOST_CALLS` calls of the given tools."""
-    items, definitions = _describe_calls(tools)
-    return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": items, **definitions}
+    call = make_call_schema(tools)
+    definitions = {"$defs": call.pop("$defs")} if "$defs" in call else {}
+    return {"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": call, **definitions}
 
 
 def make_call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of one call of one of the given tools."""
-    items, definitions = _describe_calls(tools)
-    return {**items, **definitions}
-
-
-def make_answer_schema(answer: OutputSchema) -> dict[str, Any]:
-    """Return the schema of a typed answer."""
-    prefix = "answer_"
-    schema = bound_depth(answer.schema)
-    local = schema.get("$defs", {})
-    definitions = {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
-    return {**bound_schema(schema, prefix), **({"$defs": definitions} if definitions else {})}
-
-
-def write_json_term(schema: Mapping[str, Any]) -> str:
-    """Return a schema as a `%json` term: one line, with the white space of the few-shot turns."""
-    form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
-
-
-def _describe_calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the schema of one call, and the definitions to which it refers ({} if none)."""
     options: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for number, tool in enumerate(tools):
         prefix = f"t{number}_"
-        local = tool.parameters.get("$defs", {})
-        definitions |= {prefix + name: bound_schema(s, prefix) for name, s in local.items()}
+        definitions |= _bound_definitions(tool.parameters, prefix)
         args = bound_schema({"type": "object", **tool.parameters}, prefix)
         call = {
             "type": "object",
@@ -143,7 +122,26 @@ def _describe_calls(tools: Sequence[ToolSpec]) -> tuple[dict[str, Any], dict[str
             "additionalProperties": False,
         }
         options.append(call)
-    return {"anyOf": options}, ({"$defs": definitions} if definitions else {})
+    return {"anyOf": options, **({"$defs": definitions} if definitions else {})}
+
+
+def make_answer_schema(answer: OutputSchema) -> dict[str, Any]:
+    """Return the schema of a typed answer."""
+    schema = bound_depth(answer.schema)
+    definitions = _bound_definitions(schema, "answer_")
+    return {**bound_schema(schema, "answer_"), **({"$defs": definitions} if definitions else {})}
+
+
+def _bound_definitions(schema: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the definitions of a schema, bounded, by their names with `prefix`."""
+    local = schema.get("$defs", {})
+    return {prefix + name: bound_schema(each, prefix) for name, each in local.items()}
+
+
+def write_json_term(schema: Mapping[str, Any]) -> str:
+    """Return a schema as a `%json` term: one line, with the white space of the few-shot turns."""
+    form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
 
 
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:

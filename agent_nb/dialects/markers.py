@@ -34,7 +34,7 @@ Handler = Callable[["re.Match[str]"], None]
 # white space, and marks that no reader sees: a byte order mark, zero-width spaces and joiners
 _invisible = re.compile("[\\s\ufeff\u200b-\u200d\u2060]*").match
 _white_space = re.compile(r"\s*").match
-SHOWN = 64 * 1024  # characters that a fault quotes of an oversized block or a forged line
+LONGEST_QUOTE = 64 * 1024  # characters that a fault quotes of an oversized block or a forged line
 
 
 class ThoughtTags(msgspec.Struct, frozen=True):
@@ -69,11 +69,8 @@ def markers_with_tags(
     # the longest first: a regular expression takes the first alternative that matches
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
     tagged = rf"<(?P<tag>{names})(?=[\s/>])"
-    return Markers(
-        f"{pattern}|{tagged}" if pattern else tagged,
-        (*markers, *(f"<{t}" for t in tags)),
-        fold=fold,
-    )
+    texts = (*markers, *(f"<{tag}" for tag in tags))
+    return Markers(f"{pattern}|{tagged}" if pattern else tagged, texts, fold=fold)
 
 
 class MarkerParser:
@@ -253,7 +250,7 @@ class MarkerParser:
     def _give_up(self, block: str, largest: int, raw: str) -> None:
         """Report a block of more than `largest` characters, and stop reading the turn."""
         message = f"A {block} is larger than {largest} characters; the turn was given up there."
-        self._out.append(Fault("limit", message, raw[:SHOWN], self._block_offset))
+        self._out.append(Fault("limit", message, raw[:LONGEST_QUOTE], self._block_offset))
         self.stopped = True
 
     def _skip_white_space(self) -> None:

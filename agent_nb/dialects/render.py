@@ -20,7 +20,7 @@ from ..models import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DEPTH = 4  # the most references followed in a row, and levels of a nested type that are named
+_DEEPEST = 4  # the most references followed in a row, and levels of a nested type that are named
 
 
 def json_text(value: Any) -> str:
@@ -64,27 +64,29 @@ def describe_briefly(tools: Sequence[ToolSpec]) -> str:
     if not tools:
         return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
     lines = [
-        f"{t.name}({', '.join(properties_of(t))}): {' '.join(t.description.split()).split('. ')[0].rstrip('.')}."
-        for t in tools
+        f"{t.name}({', '.join(properties_of(t))}): {cut_sentence(t.description)}." for t in tools
     ]
     return "You are an agent with tools. " + " ".join(lines)
 
 
+def cut_sentence(text: str) -> str:
+    """Return the first sentence of a text, on one line and without its period."""
+    return " ".join(text.split()).split(". ")[0].rstrip(".")
+
+
 def _describe_tool(tool: ToolSpec) -> str:
-    required = set(tool.parameters.get("required", ()))
-    properties = properties_of(tool)
-    signature = ", ".join(
-        f"{n}{'' if n in required else '?'}: {type_name(s, tool.parameters)}{_default(s)}"
-        for n, s in properties.items()
+    """Return signature and description of a tool, and a line for each described parameter."""
+    root, properties = tool.parameters, properties_of(tool)
+    required = root.get("required", ())
+    fields = (
+        f"{name}{'' if name in required else '?'}: {type_name(schema, root)}{_default(schema)}"
+        for name, schema in properties.items()
     )
-    lines = [
-        f"- {tool.name}({signature}): {' '.join(tool.description.split()) or 'no description'}"
-    ]
-    lines += [
-        f"    {n}: {' '.join(str(s['description']).split())}"
-        for n, s in properties.items()
-        if s.get("description")
-    ]
+    description = " ".join(tool.description.split()) or "no description"
+    lines = [f"- {tool.name}({', '.join(fields)}): {description}"]
+    for name, schema in properties.items():
+        if schema.get("description"):
+            lines.append(f"    {name}: {' '.join(str(schema['description']).split())}")
     return "\n".join(lines)
 
 
@@ -103,7 +105,7 @@ def _default(schema: Mapping[str, Any]) -> str:
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Follow a local `$ref` (`#/$defs/NAME`); an unknown one means any value."""
     followed = 0
-    while (ref := schema.get("$ref")) is not None and followed < _DEPTH:
+    while (ref := schema.get("$ref")) is not None and followed < _DEEPEST:
         definition = root.get("$defs", {}).get(str(ref).rsplit("/", 1)[-1], {})
         schema = definition if isinstance(definition, dict) else {}
         followed += 1
@@ -113,7 +115,7 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Return a schema in few words: `string`, `"a" | "b"`, `array of {x: number}` …"""
     schema = resolve(schema, root)
-    if depth > _DEPTH:
+    if depth > _DEEPEST:
         return "any"
     if "const" in schema:
         return json_text(schema["const"])

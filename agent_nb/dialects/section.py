@@ -62,21 +62,18 @@ class Section(TextDialect):
         """Return a parser that also reads thought tags."""
         return SectionParser(tags)
 
-    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
-        """Return the grammar of a turn: a thought, then calls or the answer."""
-        rules = [*shared_rules, 'answer: "§RESPOND: " reply "\\n§END"']
+    def turn_rules(self, tools: Sequence[ToolSpec]) -> list[str]:
+        """Return the rules of a turn: a thought, then calls or the answer."""
+        answer = 'answer: "§RESPOND: " reply "\\n§END"'
         if not tools:
-            return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
-        optional_calls = "call? " * (grammar.MOST_CALLS - 1)
-        return "\n".join(
-            [
-                *rules,
-                f'start: "§THINK: " ( plan "\\n" call {optional_calls}"§EXECUTE" | settled "\\n" answer )',
-                'call: "§CALL: " object "\\n"',
-                f"object: {grammar.write_json_term(grammar.make_call_schema(tools))}",
-                "",
-            ]
-        )
+            return [answer, 'start: "§THINK: " thought "\\n" answer']
+        calls = "call " + "call? " * (grammar.MOST_CALLS - 1)
+        return [
+            answer,
+            f'start: "§THINK: " ( plan "\\n" {calls}"§EXECUTE" | settled "\\n" answer )',
+            'call: "§CALL: " object "\\n"',
+            f"object: {grammar.write_json_term(grammar.make_call_schema(tools))}",
+        ]
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write a step: `§THINK:`, the answer as `§RESPOND:`, then the calls with `§EXECUTE`."""

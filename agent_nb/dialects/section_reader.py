@@ -19,13 +19,14 @@ Rules
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from ..models import End, Execute, Fault, Text, Thought
 from .call_assembly import cut_calls
 from .calls import Scan, check_depth, read_call
-from .markers import NO_TAGS, SHOWN, MarkerParser, ThoughtTags
+from .markers import LONGEST_QUOTE, NO_TAGS, MarkerParser, ThoughtTags
 
-LARGEST = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
+LONGEST_CALL = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
 
 # texts that are held back while they may still become a marker
@@ -56,17 +57,17 @@ class SectionParser(MarkerParser):
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
         super().__init__(_PATTERN, _MARKERS, tags, last=_FINAL_PATTERN, fold=True)
         self._handlers |= {
-            "think": self._on_think,
+            "think": partial(self._begin_section, part_type=Thought),
             "call": self._on_call,
-            "respond": self._on_respond,
-            "execute": self._on_execute,
-            "end": self._on_end,
+            "respond": partial(self._begin_section, part_type=Text),
+            "execute": lambda match: self._stop(match, Execute(self._fault)),
+            "end": lambda match: self._stop(match, End()),
             "system": self._on_system,
         }
         self._next_index = 0  # of the next call; malformed calls count
         self._scan: Scan | None = None  # of the open call
         self._open_brackets = 0  # in the open forged line
-        self._fault = ""  # what is wrong with the first malformed call
+        self._fault: str = ""  # what is wrong with the first malformed call
 
     def _begin_section(self, match: re.Match[str], part_type: type[Text] | type[Thought]) -> None:
         """Begin a section after its marker; its text becomes parts of `part_type`."""
@@ -75,23 +76,11 @@ class SectionParser(MarkerParser):
         self._pos = match.end()
         self._mode = self._skip_blank
 
-    def _on_think(self, match: re.Match[str]) -> None:
-        self._begin_section(match, Thought)
-
-    def _on_respond(self, match: re.Match[str]) -> None:
-        self._begin_section(match, Text)
-
     def _skip_blank(self) -> None:
         """Mode: white space that belongs to the marker before it."""
         self._skip_white_space()
         if self._pos < len(self._buf):
             self._mode = self._read_text
-
-    def _on_execute(self, match: re.Match[str]) -> None:
-        self._stop(match, Execute(self._fault))
-
-    def _on_end(self, match: re.Match[str]) -> None:
-        self._stop(match, End())
 
     def _on_call(self, match: re.Match[str]) -> None:
         self._begin_section(match, Text)
@@ -130,25 +119,22 @@ class SectionParser(MarkerParser):
             self._end_object(pos)
         elif self._cut and stop == "more":
             text = self._take_kept(len(buf), self._read_text)
-            self._out.extend(
-                cut_calls(
-                    text, Scan("§", 0, index=self._next_index), f"§CALL: {text}", self._block_offset
-                )
-            )
+            again = Scan("§", 0, index=self._next_index)
+            self._out.extend(cut_calls(text, again, f"§CALL: {text}", self._block_offset))
         elif stop == "broken" or self._final:
             # not JSON: its text is answer text, in which markers count
             self._note_fault(pos + 1)  # with the character that breaks it
             self._rewind()
             self._take_kept(self._pos, self._read_text)
             self._next_index = scan.calls
-        elif self._kept_length(pos) > LARGEST:
+        elif self._kept_length(pos) > LONGEST_CALL:
             self._report_too_large()
 
     def _end_object(self, pos: int) -> None:
         """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
         scan = self._scan
         assert scan is not None
-        if self._kept_length(pos) > LARGEST:
+        if self._kept_length(pos) > LONGEST_CALL:
             self._report_too_large()
             return
         text = self._take_kept(pos, self._skip_blank)
@@ -180,10 +166,8 @@ class SectionParser(MarkerParser):
 
     def _note_malformed(self, why: str) -> None:
         """Note the fault of a call for the next §EXECUTE; only the first one counts."""
-        self._fault = (
-            self._fault
-            or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
-        )
+        fault = f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
+        self._fault = self._fault or fault
 
     def _on_system(self, match: re.Match[str]) -> None:
         if self._part_type is Thought:  # a thought may quote it
@@ -200,8 +184,8 @@ class SectionParser(MarkerParser):
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
         markers = self._final_markers if self._final else self._markers
-        # the line began `_kept_size` characters before `_kept_from`, and ends after SHOWN at most
-        last = self._kept_from - self._kept_size + SHOWN
+        # the line began `_kept_size` characters before `_kept_from`; only the quote of it is kept
+        last = self._kept_from - self._kept_size + LONGEST_QUOTE
         while match := _find_bracket(buf, pos, last):
             pos = match.end()
             if match[0] == "§":
@@ -228,4 +212,4 @@ class SectionParser(MarkerParser):
         self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
 
     def _report_too_large(self) -> None:
-        self._give_up("call", LARGEST, self._take_kept(self._pos, self._read_text))
+        self._give_up("call", LONGEST_CALL, self._take_kept(self._pos, self._read_text))

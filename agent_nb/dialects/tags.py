@@ -7,7 +7,7 @@ Rules
 - An attribute has a value: in double quotes, in single quotes or bare. If a name lacks its `=`, the
   whole tag is text.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
-- A tag longer than `LIMIT` characters is text.
+- A tag longer than `LONGEST_TAG` characters is text.
 - Reading takes linear time: no text is matched twice; an open value is only searched for its end.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import unescape
 
-LIMIT = 8192  # characters of a tag
+LONGEST_TAG = 8192  # characters of a tag
 _NAME = r"[A-Za-z_][\w.:-]{0,63}"
 _BARE = r"[^\s\"'<>=`/]"
 _ATTRIBUTE = re.compile(
@@ -56,7 +56,7 @@ class TagReader:
         self._read = pos - start
         if match := _END(text, pos):
             self.closed = bool(match[1])
-            return match.end() if match.end() - start <= LIMIT else -1
+            return match.end() if match.end() - start <= LONGEST_TAG else -1
         if match := _OPEN_VALUE(text, pos):
             self._quote = text[text.index("=", pos) + 1 :].lstrip()[0]
             return self._undecided(text, start)
@@ -64,4 +64,4 @@ class TagReader:
 
     def _undecided(self, text: str, start: int) -> int | None:
         self._length = len(text) - start
-        return None if self._length <= LIMIT else -1
+        return None if self._length <= LONGEST_TAG else -1

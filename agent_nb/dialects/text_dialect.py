@@ -68,9 +68,8 @@ class TextDialect(Dialect):
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        return self.turn_grammar(
-            tools, grammar.write_shared_rules(tools, small=small, answered=answered)
-        )
+        rules = grammar.write_shared_rules(tools, small=small, answered=answered)
+        return "\n".join([*rules, *self.turn_rules(tools), ""])
 
     def typed_grammar(
         self,
@@ -81,10 +80,8 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        shared_rules = grammar.write_shared_rules(
-            tools, small=small, answered=answered, answer=answer
-        )
-        return self.turn_grammar(tools, shared_rules)
+        rules = grammar.write_shared_rules(tools, small=small, answered=answered, answer=answer)
+        return "\n".join([*rules, *self.turn_rules(tools), ""])
 
     def parser(self) -> Parser:
         """Return a parser for one model turn."""
@@ -95,5 +92,5 @@ class TextDialect(Dialect):
         """Return a parser that also reads thought tags."""
 
     @abstractmethod
-    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
-        """Return the grammar of a turn, which begins with the `shared_rules` of both dialects."""
+    def turn_rules(self, tools: Sequence[ToolSpec]) -> list[str]:
+        """Return the rules of a turn, which refer to those of `grammar.write_shared_rules`."""

@@ -51,19 +51,15 @@ class Xml(TextDialect):
         """Return a parser that also reads thought tags."""
         return XmlParser(tags)
 
-    def turn_grammar(self, tools: Sequence[ToolSpec], shared_rules: Sequence[str]) -> str:
-        """Return the grammar of a turn: a thought, then a batch of calls or the answer."""
+    def turn_rules(self, tools: Sequence[ToolSpec]) -> list[str]:
+        """Return the rules of a turn: a thought, then a batch of calls or the answer."""
         if not tools:
-            return "\n".join([*shared_rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
-        return "\n".join(
-            [
-                *shared_rules,
-                'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
-                'batch: "<execute>\\n" calls "\\n</execute>"',
-                f"calls: {grammar.write_json_term(grammar.make_batch_schema(tools))}",
-                "",
-            ]
-        )
+            return ['start: "<think>" thought "</think>\\n\\n" reply']
+        return [
+            'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
+            'batch: "<execute>\\n" calls "\\n</execute>"',
+            f"calls: {grammar.write_json_term(grammar.make_batch_schema(tools))}",
+        ]
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write a step: `<think>`, the text, then the batch."""
@@ -74,17 +70,14 @@ class Xml(TextDialect):
         if text:
             pieces.append(replace_surrogates(text))
         if calls:
-            pieces.append(
-                f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>"
-            )
+            batch = render.json_text([render.call_value(call) for call in calls])
+            pieces.append(f"<execute>\n{batch}\n</execute>")
         return "\n\n".join(pieces)
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch."""
-        return text_message(
-            "user",
-            f"<results>\n{render.json_text([render.result_value(r) for r in results])}\n</results>",
-        )
+        entries = render.json_text([render.result_value(result) for result in results])
+        return text_message("user", f"<results>\n{entries}\n</results>")
 
 
 dialect = Xml()

@@ -11,8 +11,8 @@ Rules
   one becomes a Fault that goes back to the model, and reading continues.
 - Only the system may write `<results>`: if the model writes them, they become the Fault
   `forged_results`; empty ones are ignored.
-- An opening tag before prose is text if no closing tag follows within `MENTION` characters: the
-  model wrote about the protocol.
+- An opening tag before prose is text if no closing tag follows within `LONGEST_MENTION`: the model
+  wrote about the protocol.
 - An unclosed thought is incomplete. An unclosed block is a Fault, never a call; if the turn was
   cut, the calls of an unclosed `<execute>` are incomplete.
 """
@@ -27,8 +27,8 @@ from .calls import Scan, check_depth, read_batch
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .scanner import find_marker_start
 
-MENTION = 4096  # characters of prose after which an opening tag is only a mention
-LARGEST = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
+LONGEST_MENTION = 4096  # characters of prose after which an opening tag is only a mention
+LONGEST_BLOCK = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
 EXAMPLE = '[{"name": "tool", "args": {"key": "value"}}]'
 
 # complete markers; the name of the outer group is the key of its handler
@@ -47,21 +47,15 @@ class XmlParser(MarkerParser):
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
         super().__init__(_PATTERN, _MARKERS, tags)
         self._handlers |= {
-            "think": self._on_think,
+            "think": lambda match: self._begin_thought(match.end(), "</think>"),
             "block": self._on_block,
-            "end": self._on_end,
+            "end": lambda match: self._stop(match, End()),
             "respond": self._on_respond,
         }
         self._responding = False  # inside <respond>
         self._next_index = 0  # of the next call; calls of malformed blocks count
         self._kind = ""  # of the open block: execute or results
         self._scan: Scan | None = None  # of the open block, if it begins like JSON
-
-    def _on_think(self, match: re.Match[str]) -> None:
-        self._begin_thought(match.end(), "</think>")
-
-    def _on_end(self, match: re.Match[str]) -> None:
-        self._stop(match, End())
 
     def _on_respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
@@ -118,7 +112,7 @@ class XmlParser(MarkerParser):
             # not JSON, or an open quote: look again from the start, now for the first closing tag
             self._rewind()
             self._mode = self._read_raw
-        elif self._kept_length(pos) > LARGEST:
+        elif self._kept_length(pos) > LONGEST_BLOCK:
             self._report_too_large()
 
     def _read_raw(self) -> None:
@@ -130,19 +124,19 @@ class XmlParser(MarkerParser):
             self._end_unclosed()
         else:
             self._pos = find_marker_start(self._buf, self._pos, self._closing)
-            if self._kept_length(self._pos) > LARGEST:
+            if self._kept_length(self._pos) > LONGEST_BLOCK:
                 self._report_too_large()
 
     def _read_mention(self) -> None:
         """Mode: prose after an opening tag, which the model perhaps only mentioned."""
         block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
-        last = block_start + MENTION + len(self._closing)
+        last = block_start + LONGEST_MENTION + len(self._closing)
         end = self._buf.find(self._closing, self._pos, last)
         if end >= 0:
             self._end_block(end)
             return
         stop = find_marker_start(self._buf, self._pos, self._closing)
-        if self._final or self._kept_length(stop) > MENTION:
+        if self._final or self._kept_length(stop) > LONGEST_MENTION:
             self._end_mention()
         else:
             self._pos = stop
@@ -155,7 +149,7 @@ class XmlParser(MarkerParser):
 
     def _end_block(self, end: int) -> None:
         """End the open block, whose closing tag begins at `end`."""
-        if self._kept_length(end) > LARGEST:
+        if self._kept_length(end) > LONGEST_BLOCK:
             self._report_too_large()
             return
         self._close_block()
@@ -186,9 +180,8 @@ class XmlParser(MarkerParser):
         text = self._take_kept(len(self._buf), self._read_text)
         raw = f"<{self._kind}>{text}"
         if self._cut and self._kind == "execute":
-            self._out.extend(
-                cut_calls(text, Scan("<", 1, index=self._next_index), raw, self._block_offset)
-            )
+            again = Scan("<", 1, index=self._next_index)
+            self._out.extend(cut_calls(text, again, raw, self._block_offset))
         elif self._kind == "results":
             self._report_forged(raw)
         else:
@@ -214,4 +207,4 @@ class XmlParser(MarkerParser):
         """Report a block beyond the limit, and stop reading the turn."""
         self._close_block()
         raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"
-        self._give_up(f"<{self._kind}> block", LARGEST, raw)
+        self._give_up(f"<{self._kind}> block", LONGEST_BLOCK, raw)

@@ -11,7 +11,7 @@ from agent_nb.agent.context_check import find_mentioned
 def names(*texts):
     found = CodeNames()
     for text in texts:
-        found.code(text)
+        found.add_code(text)
     return list(found.read), found.assigned
 
 

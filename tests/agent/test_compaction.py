@@ -7,7 +7,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
-from agent_nb.agent.compaction import cut_results, transcript
+from agent_nb.agent.compaction import cut_results, write_transcript
 from agent_nb.agent.history import estimate_tokens
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.host import plugins
@@ -195,6 +195,6 @@ def test_results_too_large_for_the_context_reach_the_model_shortened():
 
 
 def test_a_transcript_keeps_its_end():
-    text = transcript([old(n) for n in range(30)])
+    text = write_transcript([old(n) for n in range(30)])
     assert text.endswith("Assistant: answer 29")
     assert len(text) <= 24_000

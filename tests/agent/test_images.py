@@ -79,7 +79,7 @@ def test_a_source_that_is_not_an_image_is_a_usage_error(source, words):
 
 
 def test_an_image_that_is_too_large_is_a_usage_error(monkeypatch, tmp_path):
-    monkeypatch.setattr(images, "LARGEST", 8)
+    monkeypatch.setattr(images, "MOST_BYTES", 8)
     (tmp_path / "x.png").write_bytes(PNG)
     for source in (PNG, tmp_path / "x.png"):
         with pytest.raises(UsageError, match=r"[Mm]ake it smaller"):

@@ -8,7 +8,7 @@ from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.interpolate import LIMIT, PromptTemplate, describe_value
+from agent_nb.agent.interpolate import LONGEST_VALUE, PromptTemplate, describe_value
 from agent_nb.errors import UsageError
 
 
@@ -88,7 +88,7 @@ def test_a_frame_is_summarised():
 def test_a_wide_frame_is_bounded():
     pd = pytest.importorskip("pandas")
     text = describe_value(pd.DataFrame([["x" * 500] * 500]))
-    assert len(text) < LIMIT + 100
+    assert len(text) < LONGEST_VALUE + 100
     assert "470 more" in text
 
 
@@ -113,7 +113,7 @@ def test_long_collections_are_bounded_and_say_so(value):
 
 def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
     assert describe_value("x" * 100_000) == "x" * 100_000
-    assert len(describe_value(b"x" * 100_000)) < LIMIT + 100
+    assert len(describe_value(b"x" * 100_000)) < LONGEST_VALUE + 100
 
 
 def test_no_library_is_imported_for_it():

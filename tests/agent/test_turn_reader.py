@@ -115,7 +115,7 @@ def test_reasoning_of_the_provider_is_not_read_as_markup():
 
 
 def test_a_turn_without_end_is_cut_off_with_a_clear_fault(monkeypatch):
-    monkeypatch.setattr(module, "LARGEST", 10)
+    monkeypatch.setattr(module, "LONGEST_TURN", 10)
     pipeline = pipe()
     got = stored(pipeline, p.Text("12345678"), p.Text("90123"), p.Text("never"), incomplete=True)
     assert pipeline.stopped

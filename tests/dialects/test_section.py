@@ -170,7 +170,7 @@ def test_the_growing_arguments_add_up_to_the_call(same_in_any_chunking):
 
 
 def test_a_call_beyond_the_limit_ends_the_turn_with_a_clear_fault(load_dialect, monkeypatch):
-    monkeypatch.setattr("agent_nb.dialects.section_reader.LARGEST", 1000)
+    monkeypatch.setattr("agent_nb.dialects.section_reader.LONGEST_CALL", 1000)
     for size in (7, 5000):
         parser = load_dialect("section").parser()
         text = '§CALL: {"name": "f", "args": {"a": "' + "x" * 3000 + '"}}\n§EXECUTE'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.dialects.tags import LIMIT, TagReader
+from agent_nb.dialects.tags import LONGEST_TAG, TagReader
 
 
 def read(text, name="t"):
@@ -68,8 +68,8 @@ def test_a_tag_that_is_not_complete(text):
 
 
 def test_a_tag_beyond_the_limit_is_text():
-    assert TagReader("t").read('<t a="' + "x" * LIMIT, 0) == -1
-    assert TagReader("t").read('<t a="' + "x" * LIMIT + '">', 0) == -1
+    assert TagReader("t").read('<t a="' + "x" * LONGEST_TAG, 0) == -1
+    assert TagReader("t").read('<t a="' + "x" * LONGEST_TAG + '">', 0) == -1
 
 
 def test_a_tag_may_begin_anywhere_in_the_text():

@@ -237,7 +237,7 @@ def test_escaped_quotes_cannot_make_blocks_be_read_again_and_again(load_dialect)
 
 
 def test_a_block_beyond_the_limit_ends_the_turn_with_a_clear_fault(load_dialect, monkeypatch):
-    monkeypatch.setattr("agent_nb.dialects.xml_reader.LARGEST", 1000)
+    monkeypatch.setattr("agent_nb.dialects.xml_reader.LONGEST_BLOCK", 1000)
     for size in (7, 5000):
         parser = load_dialect("xml").parser()
         text = '<execute>[{"name": "f", "args": {"a": "' + "x" * 3000 + '"}}]</execute>'

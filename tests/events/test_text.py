@@ -274,7 +274,9 @@ CONSUMERS = {
     "xml messages": lambda name, _: last_words(XML, name),
     "section messages": lambda name, _: last_words(SECTION, name),
     "native messages": lambda name, _: last_words(NATIVE, name),
-    "transcript": lambda name, _: compaction.transcript([stored(name)]).partition("Assistant: ")[2],
+    "transcript": lambda name, _: compaction.write_transcript([stored(name)]).partition(
+        "Assistant: "
+    )[2],
     "loom": again("loom"),
     "loom's reply": end_of("loom", "reply"),
     "looopy": again("looopy"),

@@ -245,8 +245,8 @@ def nothing() -> str:
     ],
 )
 def test_a_change_of_a_look_in_words(was, now, words):
-    assert was.change(now).startswith(words)
-    assert bool(was.change(now)) is bool(words)
+    assert was.describe_change(now).startswith(words)
+    assert bool(was.describe_change(now)) is bool(words)
 
 
 def test_an_empty_context_is_no_event():

@@ -6,7 +6,7 @@ own run.
 
 Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
-  near a run if that stretch touches the run, or the `AROUND` seconds before or after it.
+  near a run if that stretch touches the run, or the `TOLERANCE` seconds before or after it.
 - A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
 - Digits such as 03/04/2026 are read as day first and as month first; a single fit is enough.
 - `_FORMS` lists the longer forms first: of values that overlap, `masks` takes the first.
@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-AROUND = 5.0  # seconds before and after a run that still count as its time
+TOLERANCE = 5.0  # seconds before and after a run that still count as its time
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAY = 86_400  # seconds
 # The pieces of `_FORMS`. Their named groups become `Clock.parts`: `am_pm` a half of the day,
@@ -43,19 +43,10 @@ _NUMERIC_DATES = (
     # 2026/11/27
     r"(?P<year>\d{4})(?P<separator>[./])(?P<month_number>\d\d?)(?P=separator)(?P<day>\d\d?)",
 )
-_STRUCT_TIME = ", ".join(
-    rf"tm_{name}={number}"
-    for name, number in (
-        ("year", r"(?P<year>\d{4})"),
-        ("mon", r"(?P<month_number>\d+)"),
-        ("mday", r"(?P<day>\d+)"),
-        ("hour", r"(?P<hour>\d+)"),
-        ("min", r"(?P<minute>\d+)"),
-        ("sec", r"(?P<second>\d+)"),
-        ("wday", r"\d"),
-        ("yday", r"\d+"),
-        ("isdst", r"-?\d"),
-    )
+_STRUCT_TIME = (
+    r"tm_year=(?P<year>\d{4}), tm_mon=(?P<month_number>\d+), tm_mday=(?P<day>\d+), "
+    r"tm_hour=(?P<hour>\d+), tm_min=(?P<minute>\d+), tm_sec=(?P<second>\d+), "
+    r"tm_wday=\d, tm_yday=\d+, tm_isdst=-?\d"
 )
 # Each form with an example. The pattern around them keeps a form from matching inside a longer
 # number, version or time.
@@ -176,9 +167,9 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     def _is_near(self, parts: Parts) -> bool:
         try:
-            # the stretch touches the run, or the `AROUND` seconds before or after it
+            # the stretch touches the run, or the `TOLERANCE` seconds before or after it
             return any(
-                start <= self.ended + AROUND and start + length >= self.began - AROUND
+                start <= self.ended + TOLERANCE and start + length >= self.began - TOLERANCE
                 for start, length in self._list_readings(parts)
             )
         except (ValueError, OverflowError, OSError):

@@ -8,8 +8,8 @@ Rules
   of seconds or more needs a decimal point, or a larger unit before it (`1min 3s`).
 - In the output of a shell, phrases such as `in 0.42s` may differ.
 - In every result, lines that test runners and progress bars print may differ, in exact forms only.
-- Values of one unit are alike if the larger is at most `FACTOR` times the smaller; values below
-  `LEAST` count as `LEAST`.
+- Values of one unit are alike if the larger is at most `LARGEST_RATIO` times the smaller; values
+  below `SMALLEST` count as `SMALLEST`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-FACTOR = 10.0
-LEAST = 1.0  # seconds, or the unit of a rate
+LARGEST_RATIO = 10.0  # of two values that are alike
+SMALLEST = 1.0  # seconds, or the unit of a rate
 _SECONDS = {  # unit -> seconds; any other unit is a second
-    **dict.fromkeys(("ns",), 1e-9),
+    "ns": 1e-9,
     **dict.fromkeys(("us", "µs", "μs"), 1e-6),
-    **dict.fromkeys(("ms",), 1e-3),
+    "ms": 1e-3,
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
@@ -82,13 +82,12 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def patterns(self) -> Iterator[re.Pattern[str]]:
         """The patterns that apply, the most exact ones first."""
-        lists = (
-            (_LINE_FORMS, self.lines),
-            (_SHELL_FORMS, self.commands),
-            (_CLOCK_FORMS, self.clock),
-        )
-        for forms, applies in lists:
-            yield from (re.compile(form) for form in forms if applies)
+        if self.lines:
+            yield from map(re.compile, _LINE_FORMS)
+        if self.commands:
+            yield from map(re.compile, _SHELL_FORMS)
+        if self.clock:
+            yield from map(re.compile, _CLOCK_FORMS)
 
 
 # LINES: what may differ in every result; EXACT: no duration may differ
@@ -108,8 +107,8 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_like(self, other: Quantity) -> bool:
         """Return whether both are durations, or rates of one unit, of about the same size."""
-        small, large = sorted((max(self.value, LEAST), max(other.value, LEAST)))
-        return self.unit == other.unit and large <= small * FACTOR
+        small, large = sorted((max(self.value, SMALLEST), max(other.value, SMALLEST)))
+        return self.unit == other.unit and large <= small * LARGEST_RATIO
 
 
 def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:

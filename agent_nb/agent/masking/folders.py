@@ -33,12 +33,12 @@ _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
 # what ends a path: spaces, quotes, brackets; a colon, except after the letter of a drive (C:\)
 _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
-_LONGEST = 1024  # characters of a path before the name of a folder of packages
+_LONGEST_PATH = 1024  # characters of a path before the name of a folder of packages
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
 # `tempfile` makes up 8 characters of `_RANDOM_ALPHABET`. In two names, up to 3 of them may be equal
 # by chance.
-_RANDOM = 8
-_LEAST_DIFFERENT = 5
+_RANDOM_LENGTH = 8
+_FEWEST_DIFFERENT = 5
 _RANDOM_ALPHABET = re.compile(r"[a-z0-9_]*")
 _MKTEMP = re.compile(r"tmp\.[A-Za-z0-9]{6,}")
 
@@ -53,7 +53,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
     temporary: Any = None
     python: Any = None
 
-    def roles(self, text: str) -> dict[str, set[str]]:
+    def find_roles(self, text: str) -> dict[str, set[str]]:
         """Return path -> roles for the folders of this run that a text (home hidden) contains."""
         python = self.python if isinstance(self.python, Mapping) else {}
         by_role = [(WORK, self.work), (TEMPORARY, self.temporary)]
@@ -69,7 +69,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
     def roles_of(self, path: str) -> set[str]:
         """Return the roles that a path has in this run; several, if two folders are one."""
         packages = {PACKAGES} if _find_packages(path) == [(0, len(path))] else set()
-        return self.roles(path).get(path, set()) | packages
+        return self.find_roles(path).get(path, set()) | packages
 
 
 class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ def _interpreter_folders(home: str, program: str) -> Mapping[str, list[int | str
 def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece]:
     """Yield the folders in a text: first folders of packages, then those in `known`, longest first.
 
-    `known`: path -> roles (see `Folders.roles`). The name that follows the temporary folder
+    `known`: path -> roles (see `Folders.find_roles`). The name that follows the temporary folder
     is yielded too, since `tempfile` or `mktemp` may have made it up.
     """
     for start, end in _find_packages(text):
@@ -150,11 +150,11 @@ def differ_at_random(recorded: str, fresh: str) -> bool:
         (n for n, pair in enumerate(zip(recorded, fresh, strict=True)) if len(set(pair)) > 1), 0
     )
     # the random characters may begin up to 3 before `first`, where both names happen to be equal
-    for start in range(max(0, first - _RANDOM + _LEAST_DIFFERENT), first + 1):
-        end = start + _RANDOM
+    for start in range(max(0, first - _RANDOM_LENGTH + _FEWEST_DIFFERENT), first + 1):
+        end = start + _RANDOM_LENGTH
         windows = recorded[start:end], fresh[start:end]
         if recorded[end:] == fresh[end:] and all(map(_RANDOM_ALPHABET.fullmatch, windows)):
-            return sum(a != b for a, b in zip(*windows, strict=True)) >= _LEAST_DIFFERENT
+            return sum(a != b for a, b in zip(*windows, strict=True)) >= _FEWEST_DIFFERENT
     return False
 
 
@@ -163,7 +163,7 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     for match in _PACKAGES.finditer(text):
         # the path begins after the last character before `match` that no path contains
-        window_start = max(0, match.start() - _LONGEST)
+        window_start = max(0, match.start() - _LONGEST_PATH)
         window = text[window_start : match.end()]
         path_ends = [m.end() for m in _PATH_END.finditer(window)]
         begin = _PATH_START.search(window, path_ends[-1] if path_ends else 0)

@@ -161,8 +161,8 @@ class _Comparison:
     def _same_but_for_pieces(self, recorded: str, fresh: str) -> bool:
         """Return whether two masked texts differ only in pieces that may differ."""
         # folders of either run in both texts: a path must not be a piece on one side only
-        folder_roles = self._recorded_side.folders.roles(recorded)
-        for path, roles in self._fresh_side.folders.roles(fresh).items():
+        folder_roles = self._recorded_side.folders.find_roles(recorded)
+        for path, roles in self._fresh_side.folders.find_roles(fresh).items():
             folder_roles[path] = folder_roles.get(path, set()) | roles
         recorded_pieces = _find_pieces(recorded, folder_roles, self._measures)
         fresh_pieces = _find_pieces(fresh, folder_roles, self._measures)
@@ -215,7 +215,7 @@ class _Comparison:
 def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> list[Piece]:
     """Return the pieces of a text in their order; of two that overlap, the one found first.
 
-    `known`: path of a folder -> its roles (`Folders.roles`).
+    `known`: path of a folder -> its roles (`Folders.find_roles`).
     """
     candidates: Iterable[Piece] = (
         *folders.find_folders(text, known),

@@ -98,8 +98,8 @@ class TurnCheck:
         for event in fresh:
             if _ends_waiting(event):
                 out += self._take_waiting()
-            waits = bool(self._waiting) and not _is_thought(event)
-            if waits or isinstance(event, events.Respond):
+            is_thought = isinstance(event, events.Delta) and event.of != "respond"
+            if isinstance(event, events.Respond) or (self._waiting and not is_thought):
                 self._waiting.append(event)
             else:
                 out.append(event)
@@ -162,7 +162,3 @@ class TurnCheck:
 def _ends_waiting(event: Event) -> bool:
     """Return whether an event is a delta of a call, or of an answer by the final tool."""
     return isinstance(event, events.Delta) and (event.of == "call" or event.name == Answer.APART)
-
-
-def _is_thought(event: Event) -> bool:
-    return isinstance(event, events.Delta) and event.of != "respond"
