@@ -7,10 +7,11 @@ library and its provider, `decisions` says what becomes of a request, and `heade
 pass; `live_exchange` is an exchange as it goes. `matching` finds the recorded answer to a request,
 with the masks of `claude_code` for the program of that name. Which cell a call belongs to is known
 to `notebook.cell.taping`. `taped_url` has the one name that notebooks import: `from agent_nb import
-tape`; `host_watch` sees calls that pass the tape by, in child processes by a `tunnel`.
+tape`; `host_watch` sees each `contact` with a host that passes the tape by, and the `environment`
+leads child processes to a `tunnel`.
 
 Order: claude_code, exchange, headers, providers, references, tunnel
-< columns, conversations, live_exchange, spending
+< columns, contact, conversations, environment, live_exchange, spending
 < decisions, host_watch, packed, redaction, run_log
 < answers, call_journal, matching, relay
 < taped_url

@@ -7,7 +7,8 @@ import pytest
 
 from agent_nb.errors import ModelError
 from agent_nb.models.http.client import Http
-from agent_nb.tape.host_watch import Contact, HostWatch
+from agent_nb.tape.contact import Contact
+from agent_nb.tape.host_watch import HostWatch
 
 ANSWER = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 9))]
 

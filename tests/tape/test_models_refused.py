@@ -7,7 +7,7 @@ from tape import test_bypassed
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
 from agent_nb.runner.notebook_check import check_notebook
-from agent_nb.tape.host_watch import Contact
+from agent_nb.tape.contact import Contact
 from agent_nb.tape.providers import is_model_host
 
 ASK = """\

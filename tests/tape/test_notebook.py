@@ -265,7 +265,7 @@ def test_a_call_that_is_replayed_before_the_first_save_keeps_its_record(
     def publish(data, metadata, transient, update):
         shown.append({"output_type": "display_data", "data": data, "metadata": metadata})
 
-    monkeypatch.setattr("agent_nb.notebook.cell.taping.publish_display", publish)
+    monkeypatch.setattr("agent_nb.notebook.cell.taped_output.publish_display", publish)
 
     def run_cell(cell):
         shown.clear()

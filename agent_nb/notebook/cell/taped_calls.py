@@ -36,6 +36,13 @@ class TapedCall(msgspec.Struct, dict=True):
         return make_logs([(self.exchange, self.run, self.began, self.ended)])[0]
 
 
+class EndedCalls(msgspec.Struct, frozen=True):
+    """Calls that have ended, the last attempt of each; `misses`: why others have no record."""
+
+    calls: list[TapedCall]
+    misses: list[str]
+
+
 class CellCalls:
     """The model calls of one execution of a cell that are not yet recorded.
 
@@ -46,18 +53,29 @@ class CellCalls:
     def __init__(self, execution: Execution, served: ServedRecords, mode: str) -> None:
         self.execution, self.served, self.mode = execution, served, mode
         self.used: set[str] = set()
-        self.ids: list[str] = []  # the records of its calls so far
-        self.calls: list[TapedCall] = []
-        self.misses: list[str] = []
-        self.ordinal = 0  # of the last record
+        self.record_ids: list[str] = []  # of its calls so far
         self.open = 0  # calls that go on
         self.ending = 0  # calls whose answer has come and is read
+        self.ended: list[TapedCall] = []
+        self.misses: list[str] = []  # why calls have no record
+        self.ordinal = 0  # of the last record
         self.journals: list[CallJournal] = []  # of the calls that were sent
         self.line = LiveLine(execution.cell, execution.id, self._list_calls)
 
+    @property
+    def is_live(self) -> bool:
+        """Whether no record can answer a call of this execution."""
+        return self.mode == "live" or (self.mode == "auto" and self.served.is_empty)
+
+    def take_ended(self) -> EndedCalls:
+        """Return the calls that have ended since the last call of this method."""
+        ended = EndedCalls(drop_retried(self.ended), self.misses)
+        self.ended, self.misses = [], []
+        return ended
+
     def _list_calls(self) -> tuple[list[Run], int, list[str]]:
         """Return the runs of all calls, how many were replayed, and what the record lacked."""
-        replayed = [call.log for call in self.calls if call.recorded]
+        replayed = [call.log for call in self.ended if call.recorded]
         logs = [*replayed, *(journal.log for journal in self.journals)]
         cell = self.execution.cell.id
         return [Run(log, cell=cell) for log in logs], len(replayed), list(self.misses)
@@ -66,20 +84,22 @@ class CellCalls:
 def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
     """Return the calls without those that were refused for a time and sent again."""
     left: list[TapedCall] = []
-    attempts: list[int] = [1] * len(calls)
+    attempts = [1] * len(calls)
     for number, call in enumerate(calls):
-        again = (
-            n
-            for n in range(number + 1, len(calls))
-            if calls[n].exchange.request == call.exchange.request
-        )
-        if call.exchange.response.retried and (later := next(again, 0)):
-            attempts[later] += attempts[number]
-            if call.run:
-                Journal.remove(call.run)
-        else:
-            call.exchange = msgspec.structs.replace(
-                call.exchange, attempts=max(attempts[number], call.exchange.attempts)
-            )
+        again = _find_again(calls, number) if call.exchange.response.retried else None
+        if again is None:
+            most = max(attempts[number], call.exchange.attempts)
+            call.exchange = msgspec.structs.replace(call.exchange, attempts=most)
             left.append(call)
+            continue
+        attempts[again] += attempts[number]
+        if call.run:
+            Journal.remove(call.run)
     return left
+
+
+def _find_again(calls: list[TapedCall], number: int) -> int | None:
+    """Return the number of the next call with the same request, None if it was not sent again."""
+    request = calls[number].exchange.request
+    later = range(number + 1, len(calls))
+    return next((n for n in later if calls[n].exchange.request == request), None)
