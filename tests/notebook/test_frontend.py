@@ -4,11 +4,11 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.notebook.cell.frontend import (
-    can_click,
+    can_click_now,
+    can_ever_click,
+    choose_view_kind,
     is_headless,
-    may_click,
     supports_widgets,
-    view_kind,
 )
 from agent_nb.notebook.identity import Cell
 
@@ -24,16 +24,16 @@ TERMINAL = Cell(key="a", stdin=True)
     [(LAB, "widgets"), (RUNNER, "html"), (NBCLIENT, "html"), (CONSOLE, "text"), (TERMINAL, "text")],
 )
 def test_each_front_end_gets_the_view_it_can_show(cell, kind):
-    assert view_kind("auto", cell) == kind
-    assert view_kind("widgets", cell) == "widgets"
+    assert choose_view_kind("auto", cell) == kind
+    assert choose_view_kind("widgets", cell) == "widgets"
 
 
 def test_below_ipywidgets_8_the_view_is_html(monkeypatch):
     monkeypatch.setattr("agent_nb.notebook.cell.frontend.version", lambda _: "7.7.1")
     supports_widgets.cache_clear()
-    assert [view_kind("auto", c) for c in (LAB, RUNNER, CONSOLE)] == ["html", "html", "text"]
+    assert [choose_view_kind("auto", c) for c in (LAB, RUNNER, CONSOLE)] == ["html", "html", "text"]
     with pytest.raises(UsageError, match="needs ipywidgets 8"):
-        view_kind("widgets", LAB)
+        choose_view_kind("widgets", LAB)
     supports_widgets.cache_clear()
 
 
@@ -69,20 +69,20 @@ class Shell:
 )
 def test_clicks_are_live_where_the_kernel_hears_them(monkeypatch, version, subshells, live):
     monkeypatch.setattr("ipykernel.version_info", version)
-    assert can_click(Shell(subshells), LAB) is live
+    assert can_click_now(Shell(subshells), LAB) is live
 
 
 def test_no_click_can_come_where_nobody_looks_on():
-    assert not any(can_click(Shell(("s",)), c) for c in (RUNNER, NBCLIENT, TERMINAL))
+    assert not any(can_click_now(Shell(("s",)), c) for c in (RUNNER, NBCLIENT, TERMINAL))
 
 
 def test_a_kernel_without_the_names_looked_for_has_no_clicks(monkeypatch):
     monkeypatch.setattr("ipykernel.version_info", (7, 3, 0))
-    assert not can_click(object(), LAB)
+    assert not can_click_now(object(), LAB)
 
 
 def test_before_the_first_widget_of_a_kernel_clicks_may_come_later(monkeypatch):
     monkeypatch.setattr("ipykernel.version_info", (7, 3, 0))
-    assert may_click(LAB)
+    assert can_ever_click(LAB)
     monkeypatch.setattr("ipykernel.version_info", (6, 31, 0))
-    assert not may_click(LAB)
+    assert not can_ever_click(LAB)

@@ -31,7 +31,7 @@ from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run
 from .capture import is_capturing, show_in_cards
 from .display import Display, show_unrecorded, warn_of_faults
 from .event_file import write_events
-from .frontend import can_click, may_click
+from .frontend import can_click_now, can_ever_click
 from .interrupts import Interrupts
 from .kernel_interrupts import CellScreen, screen_without_cards
 from .main_thread import MainThread, in_loop, self_driven_host
@@ -73,13 +73,11 @@ def cell_host(screen: Screen | None) -> MainThread | None:
     if shell is None or screen_without_cards(shell) is None or not in_loop():
         return None
     secrets = collect_secrets()
-    return self_driven_host(
-        shell,
-        screen.interrupts
-        if isinstance(screen, CellScreen)
-        else Interrupts(shell.user_ns, shell.user_global_ns),
-        lambda bundle: redact_value(bundle, secrets=secrets),
-    )
+    if isinstance(screen, CellScreen):
+        interrupts = screen.interrupts
+    else:
+        interrupts = Interrupts(shell.user_ns, shell.user_global_ns)
+    return self_driven_host(shell, interrupts, partial(redact_value, secrets=secrets))
 
 
 def _find_shell() -> Any:
@@ -100,11 +98,7 @@ def view_options(view: str) -> Options:
 
 
 class AwaitedRun(CellScreen):
-    """The cards of one awaited run.
-
-    Making it opens the display, answers the questions of `stream` there, lets the runner follow the
-    events, and shows progress bars on the cards until `close`.
-    """
+    """The cards of one awaited run, shown from the constructor on until `close`."""
 
     shown = True
 
@@ -114,30 +108,30 @@ class AwaitedRun(CellScreen):
         magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
         self._session = magics.session if magics is not None else None
         self._cell = executions.executions_of(shell).current().cell
-        self._can_click = partial(can_click, shell, self._cell)
+        self._can_click = partial(can_click_now, shell, self._cell)
         self._chosen = ChosenCell()
-        self._display = Display(
-            self._cell,
-            options,
-            actions={
-                **run_actions(stream.questions, self.stop),
-                **({} if stream.is_replay else {"insert": self._chosen.choose}),
-            },
-            can_click=self._can_click,
-        )
+        actions = run_actions(stream.questions, self.stop)
+        if not stream.is_replay:
+            actions["insert"] = self._chosen.choose
+        self._display = Display(self._cell, options, actions=actions, can_click=self._can_click)
         self._unseen = UnseenQuestions(lambda: self._display.views)
+        self._until_close = ExitStack()
+        self._open()
+
+    def _open(self) -> None:
+        """Open the display, answer questions there, and pass the events to the runner."""
+        stream = self._stream
         self._unseen.cancel_after_denial(stream)
         stream.questions.fall_back_to(self._approval_source())
         write_events(self._cell, stream.log)
         self._display.open(stream.log)
-        self._open_until_close = ExitStack()
-        self._open_until_close.enter_context(show_in_cards(shell))
+        self._until_close.enter_context(show_in_cards(self._shell))  # progress bars, too
 
     def _approval_source(self) -> ApprovalSource:
         """Return the source for questions to the user, by buttons where clicks arrive."""
         host: Any = _CellThread(self.interrupts)  # an approval source needs only its `call`
         typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
-        if self._display.kind != "widgets" or not may_click(self._cell):
+        if self._display.kind != "widgets" or not can_ever_click(self._cell):
             return typed
         # the buttons answer `stream.questions` (`run_actions`); this source only waits meanwhile
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
@@ -145,15 +139,14 @@ class AwaitedRun(CellScreen):
     def close(self) -> None:
         """Put the static page and the record into the output, and the run into the namespace."""
         try:
-            self._open_until_close.close()
+            self._until_close.close()
             self._show_end()
         finally:
             super().close()
 
     def _show_end(self) -> None:
         """Show the ended run and its record, and leave the run in the namespace."""
-        log = self._stream.log
-        run = self._stream.run
+        log, run = self._stream.log, self._stream.run
         if not log.ended:  # a second stop abandoned it
             log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)

@@ -13,7 +13,7 @@ from ...view import Views
 from ..identity import Cell
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input
 from .driver import Driver
-from .frontend import can_click, may_click
+from .frontend import can_click_now, can_ever_click
 from .offered_cells import ChosenCell
 from .unseen import UnseenQuestions
 
@@ -48,7 +48,7 @@ class Controls:
 
     def set_view_kind(self, kind: str) -> None:
         """Note the kind of the view; call it before the first question."""
-        self._clickable = kind == "widgets" and (may_click(self._cell) or self._alone)
+        self._clickable = kind == "widgets" and (can_ever_click(self._cell) or self._alone)
 
     def steer(self, driver: Driver) -> None:
         """Let the Stop button stop what `driver` runs from now on."""
@@ -56,7 +56,7 @@ class Controls:
 
     def can_click(self) -> bool:
         """Return whether clicks on buttons arrive now; may be called from any thread."""
-        return self._clickable and (self._alone or can_click(self._shell, self._cell))
+        return self._clickable and (self._alone or can_click_now(self._shell, self._cell))
 
     def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:
         """Return an approval source for the run of `driver`; `caught_up`: see `ask_by_input`."""

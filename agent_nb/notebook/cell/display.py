@@ -25,7 +25,7 @@ from ...wire import Shown, describe_picture
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
-from .frontend import is_headless, is_unshown, view_kind
+from .frontend import choose_view_kind, is_headless, is_unshown
 from .publish import publish_display
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Display:
         replaces: str = "",
     ) -> None:
         self.cell, self.options = cell, options
-        self.kind = view_kind(options.view, cell)
+        self.kind = choose_view_kind(options.view, cell)
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._above = above
         self._view: LiveView | None = None

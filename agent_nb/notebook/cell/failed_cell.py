@@ -13,10 +13,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from ...errors import UsageError
 from ...events import User
@@ -26,76 +23,50 @@ from ...wire import cut_end, cut_middle, redact_text
 from ..file_text import fence
 from ..files.library import Library
 from ..identity import Cell
+from .cell_prompt import NO_FAILED_CELL, CellPrompt
 from .context_cells import CODE, TRACEBACK, readable_cells
 from .ran_cells import RanCell
 
-NOTHING = (
-    "--fix found no cell that has failed in this session. Run the cell that fails, then this one."
-)
-REPLAYED = "no cell has failed here"  # why a recorded prompt is replayed
-LINE = 200  # characters of the error in the first line of the prompt
-_WORD = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
+_LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
+_PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
 # text that differs from run to run -> its placeholder in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"\bCell In ?\[\d+\]"), "Cell"),
     (re.compile(r"<ipython-input-\d+-\w+>"), "<cell>"),
-    (re.compile(rf"{_WORD}ipykernel_\d+[\\/]\d+\.py"), "<cell>"),
-    (re.compile(rf"{_WORD}[\\/](?=(?:site-packages|python3\.\d+)[\\/])"), "…/"),
+    (re.compile(rf"{_PATH}ipykernel_\d+[\\/]\d+\.py"), "<cell>"),
+    (re.compile(rf"{_PATH}[\\/](?=(?:site-packages|python3\.\d+)[\\/])"), "…/"),
 )
 
 
-class CellPrompt(msgspec.Struct, frozen=True):
-    """The prompt of a cell: `text` with the values of its `{{ }}`, and the `pictures` of values.
+def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> CellPrompt:
+    """Return the prompt of a cell with `--fix`, which ends with the user's `question`.
 
-    `written`: the cell's text without its `{{ }}`; an `@name` counts only there. `recorded`: no
-    cell has failed (`--fix`), so the text comes from the cell's record.
+    Raises UsageError if no cell has failed and the cell has no record of such a prompt.
     """
-
-    text: str
-    written: str = ""
-    recorded: bool = False
-    pictures: Sequence[Mapping[str, str]] = ()
-
-    def restrict_mode(self, mode: str) -> str:
-        """Return the rerun mode of the cell: `replay` for a recorded prompt, else `mode`.
-
-        Raises UsageError for a recorded prompt in the mode `live`.
-        """
-        if self.recorded and mode == "live":
-            raise UsageError(NOTHING)
-        return "replay" if self.recorded else mode
-
-    @property
-    def remark(self) -> str:
-        """A remark for the header of a replay, or ""."""
-        return REPLAYED if self.recorded else ""
-
-
-def failure_prompt(shell: Any, cell: Cell, library: Library, remark: str) -> CellPrompt:
-    """Return the prompt of a cell with `--fix`. Raises UsageError if no cell has failed."""
     file = library.file(cell.runner_options)
     failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
-        return CellPrompt(_format_prompt(failed, remark))
+        return CellPrompt(_format_prompt(failed, question))
     for record in library.records_of(cell):
         if record.get("conversation") == Provenance.NO_CONVERSATION:
             continue  # a run that code in the cell began
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
-        if prompt is not None and prompt.content.endswith(remark):
+        if prompt is not None and prompt.content.endswith(question):
             return CellPrompt(prompt.content, recorded=True)
-    raise UsageError(NOTHING)
+    raise UsageError(NO_FAILED_CELL)
 
 
-def _format_prompt(failed: RanCell, remark: str) -> str:
-    """Return the prompt about a failed cell: error, code, traceback, and the user's remark."""
+def _format_prompt(failed: RanCell, question: str) -> str:
+    """Return the prompt about a failed cell: error, code, traceback, and the user's question."""
     traceback = stabilize(_redact(failed.traceback))
+    error = traceback.rpartition("\n")[2]
     parts = (
-        f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",
+        f"This cell fails: {cut_end(error, _LONGEST_ERROR)}",
         fence(cut_middle(_redact(failed.code), CODE), "python"),
         fence(cut_middle(traceback, TRACEBACK)),
         "Find the cause, and say how to fix it.",
-        remark,
+        question,
     )
     return "\n\n".join(filter(None, parts))
 

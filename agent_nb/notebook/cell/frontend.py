@@ -6,7 +6,7 @@ offers a keyboard and no ids, a headless runner neither; our own runner identifi
 Rules
 - In doubt the plainer view is chosen, which works everywhere.
 - ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 on a subshell, which the front
-  end creates with the first widget: so `can_click` is known only after the first view.
+  end creates with the first widget: so `can_click_now` is known only after the first view.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..identity import Cell
 
 def is_headless(cell: Cell) -> bool:
     """Return whether no user watches: our runner, plain nbclient, a script with a kernel client."""
-    return bool(cell.runner_options.get("headless")) or (
-        cell.kernel and not cell.id and not cell.stdin
-    )
+    # a notebook sends cell ids and a console offers a keyboard; these clients do neither
+    is_bare_client = cell.kernel and not cell.id and not cell.stdin
+    return is_bare_client or bool(cell.runner_options.get("headless"))
 
 
 def is_unshown(cell: Cell) -> bool:
@@ -44,7 +44,7 @@ def supports_widgets() -> bool:
         return False
 
 
-def view_kind(option: str, cell: Cell) -> str:
+def choose_view_kind(option: str, cell: Cell) -> str:
     """Return `widgets`, `html` or `text` for a `--view` option; `auto` chooses by front end.
 
     Raises UsageError if widgets are asked for where they cannot be made.
@@ -56,22 +56,22 @@ def view_kind(option: str, cell: Cell) -> str:
     if option != "auto":
         return option
     if not cell.kernel:
-        return "text"
+        return "text"  # a terminal
     if is_headless(cell):
-        return "html"
+        return "html"  # nobody clicks, and a file shows it without a kernel
     if not cell.id and "google.colab" not in sys.modules:
         return "text"  # jupyter console does not show updates of a display
     return "widgets" if supports_widgets() else "html"
 
 
-def may_click(cell: Cell) -> bool:
-    """Return whether clicks can arrive while the cell runs, perhaps only once widgets are shown."""
+def can_ever_click(cell: Cell) -> bool:
+    """Return whether clicks can arrive while the cell runs, perhaps only after the first view."""
     return cell.kernel and not is_headless(cell) and _read_version() >= (7, 0)
 
 
-def can_click(shell: Any, cell: Cell) -> bool:
+def can_click_now(shell: Any, cell: Cell) -> bool:
     """Return whether clicks arrive now while the cell runs; from any thread."""
-    if not may_click(cell):
+    if not can_ever_click(cell):
         return False
     try:
         return handles_messages_beside_cells() or bool(

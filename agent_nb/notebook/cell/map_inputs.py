@@ -33,19 +33,19 @@ from ...record import (
 from ...rows import Agent
 from ...view import clip_text
 from ..options import LATEST, Options
-from .failed_cell import CellPrompt
-from .rerun import ReplayChoice, recording_advice
+from .cell_prompt import CellPrompt
+from .rerun import ReplayChoice, ReplayRules, recording_advice
 
 if TYPE_CHECKING:
     from ...rows import MapStream, Row
 
 ACTS_FOR_USER = True  # it reads the user's data: stop (■) interrupts it (`interrupts.STAND_IN`)
 MAP = "_map"  # the variable of the latest map
-ROWS_NAMED = 10  # rows that an error names
-LONGEST = 80  # characters of a prompt in an error
-NOTHING = "Nothing to replay:"
+_MOST_NAMED = 10  # rows that an error names
+_LONGEST_PROMPT = 80  # characters of a prompt in an error
+_NOT_REPLAYED = "Nothing to replay:"
 # the error where each row is on record but the map itself has no record
-OTHER_ROWS = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
+_OTHER_ROWS = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
 
 
 class MapInputs:
@@ -60,6 +60,11 @@ class MapInputs:
         self.prompt = prompt
         self._options, self._namespace = options, namespace
         self._stream: MapStream | None = None
+
+    @property
+    def _map(self) -> MapStream:
+        assert self._stream is not None, "`run_inputs` makes the map"
+        return self._stream
 
     def run_inputs(self, agent: Agent) -> RunInputs:
         """Make the map and return its inputs, by which a record is found.
@@ -83,55 +88,53 @@ class MapInputs:
         return self._stream.given
 
     def choose(
-        self,
-        decide: Callable[[], ReplayChoice],
-        records: Sequence[Record],
-        *,
-        mode: str,
-        trust: bool | frozenset[str],
+        self, decide: Callable[[], ReplayChoice], records: Sequence[Record], rules: ReplayRules
     ) -> ReplayChoice:
         """Return the decision of `decide`, unless its record lacks rows or has some to ask again.
 
-        Then the map runs live, and reuses the rows that trusted `records` answer. `mode`: the rerun
-        mode of the cell; `trust`: see `rerun.trusted_records`. Raises NotReplayed in the mode
-        `replay` for rows without a record.
+        Then the map runs live, and reuses the rows that trusted `records` answer. Raises
+        NotReplayed in the mode `replay` for rows without a record.
         """
-        assert self._stream is not None
         try:
             choice = decide()
         except NotReplayed as fault:
-            raise unreplayed_error(self._stream, records, fault, recording_advice()) from None
+            raise unreplayed_error(self._map, records, fault, recording_advice()) from None
         if choice.turns is not None:
-            reason = explain_unplayable(self._stream, choice.turns)
-            if reason and mode == "replay":
-                raise NotReplayed(f"{reason} {recording_advice()}")
-            if not reason and not (mode == "auto" and has_failed_rows(choice.turns)):
+            if self._has_all_rows(choice.turns, rules.mode):
                 return choice
             choice = ReplayChoice(Match(status="stale", changed=("rows",)))
-        use_known_rows(self._stream, records, live=mode == "live", trust=trust)
+        use_known_rows(self._map, records, live=rules.mode == "live", trust=rules.trust)
         return choice
+
+    def _has_all_rows(self, turns: RecordedTurns, mode: str) -> bool:
+        """Return whether a record has all rows, and none that is asked again in this mode.
+
+        Raises NotReplayed in the mode `replay` for rows without a record.
+        """
+        if reason := explain_unplayable(self._map, turns):
+            if mode == "replay":
+                raise NotReplayed(f"{reason} {recording_advice()}")
+            return False
+        return mode != "auto" or not has_failed_rows(turns)
 
     def start(
         self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
     ) -> Stream:
         """Return the stream of a live map; a map has no context, notes or resumption."""
-        assert self._stream is not None
-        return self._stream.ready()
+        return self._map.ready()
 
     def replay(
         self, agent: Agent, turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Stream:
         """Return the stream of a recorded map; `strictness`: see `rerun.replay_strictness`."""
-        assert self._stream is not None
-        self._stream.play(turns, strictness)
-        return self._stream
+        self._map.play(turns, strictness)
+        return self._map
 
     def publish(self, namespace: dict[str, Any], options: Options) -> None:
         """Leave the map and its frame in the user's namespace."""
-        assert self._stream is not None
-        publish_map(self._stream, namespace)
+        publish_map(self._map, namespace)
         if options.output != LATEST:
-            namespace[options.output] = self._stream.frame
+            namespace[options.output] = self._map.frame
 
 
 def is_map_stream(stream: Stream) -> TypeGuard[MapStream]:
@@ -165,15 +168,15 @@ def unreplayed_error(
     if not is_map_stream(stream) or not records:
         return fault
     missing = stream.find_unrecorded_rows(events_of(r) for r in records if is_intact(r))
-    reason = describe_missing_rows(missing, stream) if missing else OTHER_ROWS
-    return NotReplayed(f"{NOTHING} {reason} {advice}", fault.differences)
+    reason = describe_missing_rows(missing, stream) if missing else _OTHER_ROWS
+    return NotReplayed(f"{_NOT_REPLAYED} {reason} {advice}", fault.differences)
 
 
 def explain_unplayable(stream: Stream, turns: RecordedTurns) -> str:
     """Return why the record of a map cannot be played, "" if it can, or for other streams."""
     if not is_map_stream(stream) or not (missing := stream.find_lost_rows(turns.events)):
         return ""
-    return f"{NOTHING} {describe_missing_rows(missing, stream)}"
+    return f"{_NOT_REPLAYED} {describe_missing_rows(missing, stream)}"
 
 
 def has_failed_rows(turns: RecordedTurns) -> bool:
@@ -186,15 +189,16 @@ def has_failed_rows(turns: RecordedTurns) -> bool:
 def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:
     """Return a sentence on the rows that no record answers."""
     first, total = missing[0], len(stream.results)
-    file = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
-    positions = [str(row.position) for row in missing[:ROWS_NAMED]]
-    more = [f"{len(missing) - ROWS_NAMED} more"] if len(missing) > ROWS_NAMED else []
-    *head, last = [*positions, *more]
-    listed = f"{', '.join(head)} and {last}" if head else last
-    subject = "row has" if len(missing) == 1 else "rows have"
-    numbers = f"row {listed}" if len(missing) == 1 else f"rows {listed}"
-    example = f"row {first.position} asks “{clip_text(first.prompt, LONGEST)}”"
-    return f"{len(missing):,} of {total:,} {subject} no record: {numbers} ({example}).{file}"
+    listed = [str(row.position) for row in missing[:_MOST_NAMED]]
+    if len(missing) > _MOST_NAMED:
+        listed.append(f"{len(missing) - _MOST_NAMED} more")
+    if len(missing) == 1:
+        have, numbers = "row has", f"row {listed[0]}"
+    else:
+        have, numbers = "rows have", f"rows {', '.join(listed[:-1])} and {listed[-1]}"
+    example = f"row {first.position} asks “{clip_text(first.prompt, _LONGEST_PROMPT)}”"
+    store = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
+    return f"{len(missing):,} of {total:,} {have} no record: {numbers} ({example}).{store}"
 
 
 def publish_map(stream: Stream, namespace: dict[str, Any]) -> None:

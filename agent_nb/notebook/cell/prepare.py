@@ -23,13 +23,14 @@ from ..identity import Cell
 from ..options import Options
 from ..output_option import wanted_type
 from ..session import Session
+from .cell_prompt import CellPrompt
 from .cell_tools import choose_tools
 from .context import build_context
 from .context_cells import cells_above
-from .failed_cell import CellPrompt, failure_prompt
+from .failed_cell import make_fix_prompt
 from .mentioned import NOTHING, MentionTargets, Pointed
 from .ran_cells import RanCell
-from .rerun import ReplayChoice
+from .rerun import ReplayChoice, ReplayRules
 
 if TYPE_CHECKING:
     from .map_inputs import MapInputs
@@ -51,12 +52,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
         return agent.given(self.prompt.text, attachments=self.attachments, history=self.history)
 
     def choose(
-        self,
-        decide: Callable[[], ReplayChoice],
-        records: Sequence[Record],
-        *,
-        mode: str,
-        trust: bool | frozenset[str],
+        self, decide: Callable[[], ReplayChoice], records: Sequence[Record], rules: ReplayRules
     ) -> ReplayChoice:
         """Return the decision of `decide` between model and record; other arguments serve maps."""
         return decide()
@@ -99,7 +95,7 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
     text = template.fill(session.shell.user_ns, pictures)
     prompt = CellPrompt(text)
     if options.fix:
-        prompt = failure_prompt(session.shell, cell, session.library, text)
+        prompt = make_fix_prompt(session.shell, cell, session.library, text)
     return msgspec.structs.replace(prompt, written=template.written, pictures=pictures)
 
 

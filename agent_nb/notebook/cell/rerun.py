@@ -27,7 +27,7 @@ from ...events import State
 from ...host import Launch, read_launch
 from ...record import Match, Provenance, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
-from ...tools import Compare
+from ...tools import Compare, Toolset
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
 from ..identity import Cell
@@ -43,7 +43,7 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 class ReplayChoice(msgspec.Struct, frozen=True):
     """The decision: play `turns`, made from `record`, or call the model if `turns` is None.
 
-    match: how the cell's records match its inputs. remark: added to the header of a replay.
+    match: how the cell's records match its inputs. reason: why a prompt is replayed in every mode.
     changes: how the user's variables differ from when the record was made; a run that used them is
     not played.
     """
@@ -52,17 +52,18 @@ class ReplayChoice(msgspec.Struct, frozen=True):
     turns: RecordedTurns | None = None
     record: Mapping[str, Any] | None = None
     changes: Changes = Changes()
-    remark: str = ""
+    reason: str = ""
 
     @property
     def badge(self) -> str:
-        """A short remark for the header of a replay, "" for a live run."""
+        """What the header of a replay says about it, "" for a live run."""
         if self.record is None:
             return ""
         began = read_start_time(self.record)
         when = format_date(began) if began else "earlier"
-        since = f"since then {others}" if (others := self.changes.list_others()) else ""
-        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, since)))
+        others = self.changes.list_others()
+        since = f"since then {others}" if others else ""
+        return " · ".join(filter(None, (f"replayed, recorded {when}", self.reason, since)))
 
     @property
     def why_live(self) -> tuple[str, ...]:
@@ -70,6 +71,19 @@ class ReplayChoice(msgspec.Struct, frozen=True):
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
+
+
+class ReplayRules(msgspec.Struct, frozen=True):
+    """What a cell and its user allow: a `mode` of `--rerun`, and which records are trusted.
+
+    `trust`: see `trusted_records`. `can_ask`: the user can be asked about untrusted code.
+    `path_advice`: for an error, what to do if the notebook's file is unknown.
+    """
+
+    mode: str
+    trust: bool | frozenset[str]
+    can_ask: bool
+    path_advice: str = ""
 
 
 def apply_runner_options(options: Options, cell: Cell) -> Options:
@@ -97,55 +111,72 @@ def trusted_records(cell: Cell) -> bool | frozenset[str]:
 
 
 def decide_replay(
-    mode: str,
+    rules: ReplayRules,
     records: Sequence[Mapping[str, Any]],
     agent: Agent,
     inputs: RunInputs,
-    *,
-    trust: bool | Collection[str],
-    can_ask: bool,
-    path_advice: str = "",
-    namespace: dict[str, Any] | None = None,
-    compare: Callable[..., Sequence[str]] | None = None,
+    find_changes: Callable[[RecordedTurns, Toolset], Changes],
 ) -> ReplayChoice:
-    """Decide for one cell, from its `records` and present `inputs`, in a `mode` of `--rerun`.
+    """Decide for one cell, from its `records` and present `inputs`.
 
-    `trust`: see `trusted_records`. `can_ask`: the user can be asked about untrusted code.
-    `path_advice`: for the error, what to do if the notebook's file is unknown. `namespace`: the
-    user's variables (None: not compared); those that the recorded run used must look the same.
-    `compare`: see `Changes.since`.
+    `find_changes` returns how what a recorded run used has changed, with the tools of its replay.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.
     """
-    if mode == "live":
+    if rules.mode == "live":
         return ReplayChoice(Match(status="unrecorded"))
+    must_replay = rules.mode == "replay"
     # runs that code in the cell began or followed have no conversation
     prompt_records = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
-    matched = _match_inputs(prompt_records, inputs, ("ok",) if mode == "auto" else None)
-    if mode == "replay" and matched.record is None and not agent.tools.by_prompt:
-        # a record made without tools stays valid where the default tools apply (`cell_tools`)
-        unchosen = msgspec.structs.replace(inputs, tools=())
-        equal = _match_inputs(prompt_records, unchosen, None)
-        matched = equal if equal.record is not None else matched
+    matched = _match_prompt(rules.mode, prompt_records, agent, inputs)
     if matched.record is None:
-        if mode == "replay":
-            raise _unmatched_error(matched, prompt_records, inputs, path_advice)
+        if must_replay:
+            raise _unmatched_error(matched, prompt_records, inputs, rules.path_advice)
         return ReplayChoice(matched)
     turns = RecordedTurns.of(
-        matched.record, key=user_key(), trust=trust, live=mode == "auto", checked=True
+        matched.record, key=user_key(), trust=rules.trust, live=not must_replay, checked=True
     )
     tools = turns.choose_tools(agent.tools)
-    changes = Changes()
-    if namespace is not None:
-        changes = Changes.since(turns, tools, namespace, compare, agent.secrets)
-    if changes.used and mode == "replay":
-        raise changed_variables_error(changes)
+    changes = find_changes(turns, tools)
     if changes.used:
+        if must_replay:
+            raise changed_variables_error(changes)
         return ReplayChoice(Match(status="stale", changed=("variables",)), changes=changes)
-    if not can_ask and turns.foreign_calls(tools):
+    if not rules.can_ask and turns.foreign_calls(tools):
         raise UsageError(RecordedTurns.NOT_TRUSTED)
     return ReplayChoice(matched, turns, matched.record, changes)
+
+
+def _match_prompt(
+    mode: str, records: Sequence[Mapping[str, Any]], agent: Agent, inputs: RunInputs
+) -> Match:
+    """Return the match of a record that the mode lets a cell play."""
+    if mode == "auto":
+        return _match_inputs(records, inputs, ("ok",))
+    matched = _match_inputs(records, inputs, None)
+    if matched.record is not None or agent.tools.by_prompt:
+        return matched
+    # a record made without tools stays valid where the default tools apply (`cell_tools`)
+    without_tools = _match_inputs(records, msgspec.structs.replace(inputs, tools=()), None)
+    return without_tools if without_tools.record is not None else matched
+
+
+def _match_inputs(
+    records: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
+) -> Match:
+    """Return the match of a record with these inputs, or with the same pictures in other files."""
+    matched = Match.find(records, inputs.digests, statuses=statuses)
+    if matched.record is not None or not inputs.attachments:
+        return matched
+    for record in records:
+        same_figures = inputs.match_figures(events_of(record))
+        if same_figures is None:
+            continue
+        equal = Match.find([record], same_figures.digests, statuses=statuses)
+        if equal.record is not None:
+            return equal
+    return matched
 
 
 def _unmatched_error(
@@ -157,21 +188,6 @@ def _unmatched_error(
     named = msgspec.structs.replace(match, changed=inputs.name_inputs(newest, match.changed))
     sentences = (f"Nothing to replay: this cell is {named}.", path_advice, recording_advice())
     return NotReplayed(" ".join(filter(None, sentences)), differences)
-
-
-def _match_inputs(
-    records: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
-) -> Match:
-    """Return the match of a record with these inputs, or with the same pictures in other files."""
-    matched = Match.find(records, inputs.digests, statuses=statuses)
-    for record in records if matched.record is None and inputs.attachments else ():
-        same_figures = inputs.match_figures(events_of(record))
-        if same_figures is None:
-            continue
-        equal = Match.find([record], same_figures.digests, statuses=statuses)
-        if equal.record is not None:
-            return equal
-    return matched
 
 
 def changed_variables_error(changes: Changes) -> NotReplayed:

@@ -23,14 +23,23 @@ from functools import partial
 
 import msgspec
 
-from ...agent import REGISTRY, Announced, Context, Resume, Run, Stream
+from ...agent import (
+    REGISTRY,
+    Announced,
+    Changes,
+    Context,
+    RecordedTurns,
+    Resume,
+    Run,
+    Stream,
+)
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
 from ...host import read_launch
 from ...models import collect_secrets
 from ...record import Journal
 from ...rows import Agent
-from ...tools import OutputCapture
+from ...tools import OutputCapture, Toolset
 from ...wire import redact_value
 from ..conversations import Conversation
 from ..identity import Cell
@@ -40,6 +49,7 @@ from ..runner_options import RunnerOptions
 from ..session import Session
 from . import trusting
 from .capture import show_in_cards
+from .cell_prompt import CellPrompt
 from .cell_tools import add_default_tools
 from .controls import Controls
 from .display import Display, UntilDrift
@@ -63,6 +73,7 @@ from .prepare import (
 )
 from .rerun import (
     ReplayChoice,
+    ReplayRules,
     apply_runner_options,
     decide_replay,
     replay_strictness,
@@ -219,33 +230,32 @@ class CellRun:
         inputs = self._inputs.run_inputs(agent)
         self._path_advice = "" if mode == "live" else library.finder.advice(self.cell)
         try:
-            trust = trusted_records(self.cell)
-            decide = partial(
-                decide_replay,
-                mode,
-                records,
-                agent,
-                inputs,
-                trust=trust,
-                can_ask=self._controls.can_ask,
-                path_advice=self._path_advice,
-                # the user has mended the cell that failed, which changes variables (`failed_cell`)
-                namespace=None if prompt.recorded else self.session.shell.user_ns,
-                compare=partial(
-                    MentionTargets(self.session.shell, self.cell, library).describe_changes,
-                    attached=self._attached.mentions,
-                ),
+            rules = ReplayRules(
+                mode, trusted_records(self.cell), self._controls.can_ask, self._path_advice
             )
-            choice = self._inputs.choose(decide, records, mode=mode, trust=trust)
+            find_changes = partial(self._find_changes, agent, prompt)
+            decide = partial(decide_replay, rules, records, agent, inputs, find_changes)
+            choice = self._inputs.choose(decide, records, rules)
             not_replayed = choice.turns is None and mode != "live"
             if not_replayed and (warning := library.ambiguity_warning(self.cell)):
                 print_warning(warning)
-            return msgspec.structs.replace(choice, remark=prompt.remark)
+            return msgspec.structs.replace(choice, reason=prompt.why_replayed)
         except UsageError:
             # No replay, and nothing may run live. The cells below can still be replayed: they need
             # this cell's turn in the conversation, so it is taken from a record.
             use_recorded_turn(self.session, self.cell, options, conversation, records)
             raise
+
+    def _find_changes(
+        self, agent: Agent, prompt: CellPrompt, turns: RecordedTurns, tools: Toolset
+    ) -> Changes:
+        """Return how what a recorded run of the cell used has changed."""
+        if prompt.recorded:  # the user has mended the cell that failed, which changes variables
+            return Changes()
+        shell = self.session.shell
+        targets = MentionTargets(shell, self.cell, self.session.library)
+        compare = partial(targets.describe_changes, attached=self._attached.mentions)
+        return Changes.since(turns, tools, shell.user_ns, compare, agent.secrets)
 
     def _start(self, driver: Driver, resume: Resume | None) -> Work:
         """Start the agent and return its work: from the prompt on, or where a replay drifted."""

@@ -24,7 +24,7 @@ from ..identity import Cells
 from .approvals import ButtonApprovals, run_actions
 from .awaited_run import view_options
 from .display import Actions, Display
-from .frontend import may_click, view_kind
+from .frontend import can_ever_click, choose_view_kind
 
 
 def display_run(run: Run, view: str = "auto") -> None:
@@ -36,10 +36,10 @@ def display_run(run: Run, view: str = "auto") -> None:
 
     cell = Cells().current(get_ipython(), "", run.id)
     options, ended = view_options(view), run.log.ended
-    static = ended or view_kind(view, cell) == "text"
+    static = ended or choose_view_kind(view, cell) == "text"
     actions = None if static else _make_actions(run.log)
     display = Display(
-        cell, options, actions=actions, can_click=actions is not None and may_click(cell)
+        cell, options, actions=actions, can_click=actions is not None and can_ever_click(cell)
     )
     if not ended:
         display.open(run.log)

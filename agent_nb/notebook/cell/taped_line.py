@@ -23,7 +23,7 @@ from typing import Any
 from ...agent import Run
 from ...record import METADATA_KEY, RunNumbers
 from ..identity import Cell
-from .frontend import is_headless, is_unshown, view_kind
+from .frontend import choose_view_kind, is_headless, is_unshown
 from .publish import publish_display
 
 _PAUSE = 0.3  # seconds between a call and the line that counts it, and between two lines
@@ -74,7 +74,7 @@ class LiveLine:
         self._metadata = {METADATA_KEY: RunNumbers({RunNumbers.LIVE: execution})}
         self._display = {"display_id": f"agent-nb-calls-{execution}"}
         watched = cell.kernel and not is_unshown(cell) and not is_headless(cell)
-        self._ended = not watched or view_kind("auto", cell) == "text"
+        self._ended = not watched or choose_view_kind("auto", cell) == "text"
         self._lock = threading.Lock()  # never held while the line is drawn
         self._drawing = threading.Lock()  # held while the line is drawn, so that `end` waits
         self._shown = False

@@ -145,8 +145,8 @@ def show_context(session: Session, arguments: list[str]) -> None:
     """[OPTIONS]: what a cell with these options would send about the notebook beside its prompt,
     word for word, and about how many tokens that is
     """
+    from ..cell.cell_prompt import CellPrompt
     from ..cell.cell_tools import add_default_tools
-    from ..cell.failed_cell import CellPrompt
     from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
@@ -222,17 +222,17 @@ def show_doctor(session: Session, _: list[str]) -> None:
     """what is installed, enabled and missing, what this kernel and its front end can do, and what
     to do about it
     """
-    from ..cell.frontend import can_click, view_kind
+    from ..cell.frontend import can_click_now, choose_view_kind
     from ..doctor import Finding, collect_findings
 
     cell = session.cells.current(session.shell, "doctor", "")
     rows = (
         ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
-        ("view", view_kind("auto", cell)),
+        ("view", choose_view_kind("auto", cell)),
         (
             "clicks while a cell runs",
-            "yes" if can_click(session.shell, cell) else "no: interrupt the kernel to stop",
+            "yes" if can_click_now(session.shell, cell) else "no: interrupt the kernel to stop",
         ),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ...events import EventLog
 from ..cell.display import Actions
-from ..cell.frontend import can_click
+from ..cell.frontend import can_click_now
 from ..cell.kernel_interrupts import CellScreen, screen_without_cards
 from ..cell.rerun import rerun_mode
 from ..files.library import Library
@@ -84,7 +84,7 @@ class AwaitedSource(CellScreen):
             cell,
             Options(),
             actions=source_actions(followed, self.stop),
-            can_click=can_click(shell, cell),
+            can_click=can_click_now(shell, cell),
             title=lambda: followed.title,
             records=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
             same=same_but_for_times if followed.live else are_equal,

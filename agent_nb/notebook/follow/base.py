@@ -12,7 +12,7 @@ from ...agent import Run
 from ...errors import AgentStopped
 from ...events import EventLog
 from ...record import Provenance, Record, log_of
-from ..cell.frontend import can_click
+from ..cell.frontend import can_click_now
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
 from ..identity import Cell
@@ -51,7 +51,7 @@ class FollowRun(ABC):
         ]
 
     def _can_click(self) -> bool:
-        return can_click(self.session.shell, self.cell)
+        return can_click_now(self.session.shell, self.cell)
 
     def _leave(
         self, cards: Cards, options: Options, *, played: EventLog | None = None, detached: str = ""
