@@ -26,7 +26,7 @@ from .exchange import Body, Exchange
 from .packed import read_exchange
 
 _CHOICES = ("choices", "candidates")  # fields that hold several answers to one request
-_MOST = 100  # choices of an answer
+_MOST_CHOICES = 100  # of an answer
 
 
 class TapedAnswer(msgspec.Struct, frozen=True):
@@ -59,22 +59,22 @@ def _read_answer(exchange: Exchange, body: Body) -> TapedAnswer:
 
 def _split_choices(body: Body) -> Iterator[Body]:
     """Yield a body for each choice; an answer without choices is one."""
+    if body.kind not in ("json", "stream"):
+        yield body
+        return
     chunks = body.value if body.kind == "stream" else [{"data": body.value}]
-    data = (
-        [as_dict(chunk.get("data")) for chunk in chunks] if body.kind in ("json", "stream") else []
-    )
+    data = [as_dict(chunk.get("data")) for chunk in chunks]
     names = dict.fromkeys(name for value in data for name, _ in _list_choices(value, body.kind))
-    if len(names) > _MOST:
-        raise UsageError(f"The answer has {len(names)} choices; at most {_MOST} can be read.")
-    for name in names or [""]:
-        selected = [
-            {**chunk, "data": _select_choice(chunk["data"], body.kind, name)}
-            if isinstance(chunk.get("data"), dict)
-            else chunk
-            for chunk in chunks
-        ]
-        value = selected if body.kind == "stream" else selected[0]["data"]
-        yield msgspec.structs.replace(body, value=value) if names else body
+    if len(names) > _MOST_CHOICES:
+        raise UsageError(
+            f"The answer has {len(names)} choices; at most {_MOST_CHOICES} can be read."
+        )
+    if not names:
+        yield body
+    for name in names:
+        chosen = [_select_in_chunk(chunk, body.kind, name) for chunk in chunks]
+        value = chosen if body.kind == "stream" else chosen[0]["data"]
+        yield msgspec.structs.replace(body, value=value)
 
 
 def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
@@ -86,6 +86,11 @@ def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
         (str(choice.get("index", 0) if kind == "stream" else position), choice)
         for position, choice in enumerate(listed)
     ]
+
+
+def _select_in_chunk(chunk: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    data = chunk.get("data")
+    return {**chunk, "data": _select_choice(data, kind, name)} if isinstance(data, dict) else chunk
 
 
 def _select_choice(value: dict[str, Any], kind: str, name: str) -> dict[str, Any]:

@@ -19,10 +19,9 @@ from contextlib import suppress
 from ..agent import AnswerReader
 from ..events import EventLog
 from ..models import make_decoder
-from ..record import Home, Journal
-from ..wire import Redaction, Redactor
-from .exchange import Exchange, Request
-from .redaction import find_secrets
+from ..record import Journal
+from .exchange import Exchange, Request, Response
+from .redaction import WholeHomeRedaction, find_secrets
 from .run_log import add_events, begin_log, end_log
 from .spending import Prices
 
@@ -35,14 +34,14 @@ class CallJournal:
         self.log = EventLog()
         self._reader: AnswerReader | None = None
         self._journal: Journal | None = None
-        self._reads = False  # a part of the answer was read
+        self._has_read = False  # a part of the answer
 
     def open(self, secrets: Mapping[str, str], open_journal: Callable[[str], Journal]) -> None:
         """Begin the log, and the journal that `open_journal` returns for the id of the run.
 
         Called before `receive`. `secrets`: values by name, beside those that the request carries.
         """
-        redaction = _UncutHome({**secrets, **find_secrets(self._request, self._headers)})
+        redaction = WholeHomeRedaction({**secrets, **find_secrets(self._request, self._headers)})
         decoder = make_decoder(self._request.path)
         if decoder is not None:
             self._reader = AnswerReader(decoder, redaction)
@@ -57,48 +56,25 @@ class CallJournal:
 
     def end(self, exchange: Exchange | None) -> None:
         """End log and journal with a redacted exchange; None: no answer, the journal is removed."""
-        with suppress(Exception):
-            if exchange is not None:
-                if self._reader is not None and exchange.response.status < 400:
-                    for piece in () if self._reads else exchange.response.body.pieces():
-                        self._read(piece)
-                    add_events(self.log, self._reader.close())
+        if exchange is not None:
+            with suppress(Exception):
+                self._read_rest(exchange.response)
                 end_log(self.log, exchange, self._reader, Prices())
         if self._journal is not None:
             self._journal.close(discard=exchange is None)
 
+    def _read_rest(self, response: Response) -> None:
+        """Read what `receive` has left of an answer: all of a compressed one."""
+        if self._reader is None or response.status >= 400:
+            return
+        if not self._has_read:
+            for piece in response.body.pieces():
+                self._read(piece)
+        add_events(self.log, self._reader.close())
+
     def _read(self, piece: bytes) -> None:
         if self._reader is None:
             return
-        self._reads = True
+        self._has_read = True
         with suppress(Exception):
             add_events(self.log, self._reader.feed(piece))
-
-
-class _UncutHome(Redaction):
-    """A redaction whose streams never cut the home folder in two, so that it can be hidden."""
-
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        super().__init__(secrets)
-        self._stream_secrets = secrets
-
-    def stream(self) -> Redactor:
-        """Return a filter for one stream of text."""
-        return _UncutStream(self._stream_secrets)
-
-
-class _UncutStream(Redactor):
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        super().__init__(secrets)
-        self._home = Home.of_user()
-        self._tail = ""  # text held back, which may be the beginning of the home folder
-
-    def feed(self, text: str) -> str:
-        text = self._tail + super().feed(text)
-        end = len(text) - self._home.measure_tail(text)
-        self._tail = text[end:]
-        return text[:end]
-
-    def close(self) -> str:
-        tail, self._tail = self._tail, ""
-        return tail + super().close()

@@ -23,22 +23,21 @@ from ..wire import as_dict, encode_canonical
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 _DEVICE, _SESSION = "device_id", "session_id"
-_LINE = r'(?:[^"\\]|\\[^n])*'  # the rest of a line of a text, as JSON escapes it
-_BLOCK = (
-    r'(?:(?!Claude Code attached|</system-reminder>)(?:[^"\\]|\\.))*'  # a git status to its end
-)
+# the masks search JSON, in which a line ends with the two characters `\n`; what they find:
+#     \n - Primary working directory: /home/ann/lab\n - Platform: linux\n - Shell: bash\n
+#     The current month is November 2026 … file-based memory at `/home/ann/.claude/memory/`
+#     This is the git status at the start of the conversation. …\n M a.py\n</system-reminder>
+_REST_OF_LINE = r'(?:[^"\\]|\\[^n])*'
+_REST_OF_STATUS = r'(?:(?!Claude Code attached|</system-reminder>)(?:[^"\\]|\\.))*'
 _MASKS = (
-    (rf"\\n - (?:Platform|Shell|OS Version): {_LINE}", "…system"),
+    (rf"\\n - (?:Platform|Shell|OS Version): {_REST_OF_LINE}", "…system"),
     (r"The current month is [A-Z][a-z]+ \d{4}", "…month"),
     (r"file-based memory at `[^`\"]*`", "…memory"),
-    (
-        rf"This is the git status at the start of the conversation\.{_BLOCK}",
-        "…git",
-    ),
+    (rf"This is the git status at the start of the conversation\.{_REST_OF_STATUS}", "…git"),
 )
 _find_folder = re.compile(r'Primary working directory: ((?:[^"\\]|\\\\)+)').search
 _find_version = re.compile(r"\bcc_version=(\d+\.\d+\.\d+)").search
-_old_user = re.compile(
+_older_user = re.compile(  # of a version whose ids are no JSON
     r"user_(?P<device_id>.+?)_account_(?P<account_uuid>.*?)_session_(?P<session_id>[\w-]+)"
 ).fullmatch
 
@@ -47,7 +46,9 @@ Mask = tuple[str, str]  # a pattern, and the text that replaces its matches
 
 def list_ids(body: Any) -> Iterator[tuple[str, str]]:
     """Yield the ids of device and account that a request carries, by name."""
-    yield from ((name, text) for name, text in _read_user(body).items() if name != _SESSION)
+    for name, text in _read_user(body).items():
+        if name != _SESSION:
+            yield name, text
 
 
 def list_masks(body: Any) -> list[Mask]:
@@ -57,12 +58,12 @@ def list_masks(body: Any) -> list[Mask]:
         return []
     user = as_dict(as_dict(body).get("metadata"))["user_id"]
     masks = [(re.escape(encode_canonical(user)[1:-1]), "…user"), (re.escape(session), "…session")]
-    found = _find_folder(encode_canonical(body))
-    if found and len(folder := found[1]) > 1:
+    working = _find_folder(encode_canonical(body))
+    if working and len(working[1]) > 1:  # `/` would mask every path
         # the name of the folder in which the program keeps the sessions of this working folder
-        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{folder}"'))
+        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{working[1]}"'))
         masks += [
-            (rf"{re.escape(folder)}(?![\w-])", "…folder"),
+            (rf"{re.escape(working[1])}(?![\w-])", "…folder"),
             (rf"(?<=[/\\]){re.escape(name)}(?=[/\\])", "…folder"),
         ]
     return [*masks, *_MASKS]
@@ -87,7 +88,7 @@ def _read_user(body: Any) -> dict[str, str]:
     user = as_dict(as_dict(body).get("metadata")).get("user_id")
     if not isinstance(user, str):
         return {}
-    if found := _old_user(user):
+    if found := _older_user(user):
         return found.groupdict()
     try:
         ids = as_dict(json.loads(user))

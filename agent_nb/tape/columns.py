@@ -36,12 +36,12 @@ INDEXES = frozenset({
     "index", "output_index", "content_index", "summary_index", "item_id", "jsonPath",
 })  # fmt: skip
 SINGLE = -1  # stands in `order` for chunks that are in no group
-_FEWEST = 4  # chunks of a group
-_PLAIN = 64  # from this many lengths on, they are compressed
-_MOST = 1 << 22  # chunks of one stream
-_LARGEST = 1 << 24  # bytes that lengths may decompress to
+_FEWEST_CHUNKS = 4  # of a group
+_FEWEST_ZIPPED = 64  # lengths that are compressed
+_MOST_CHUNKS = 1 << 22  # of one stream
+_LARGEST_LENGTHS = 1 << 24  # bytes that lengths may decompress to
 _DEEPEST = 100  # levels of a shape
-_NODE = 8  # weight of an object, list or value of a chunk
+_NODE_WEIGHT = 8  # of an object, list or value of a chunk; see `Dereferencer.add_weight`
 _LARGEST_NUMBER = 1 << 64  # in a column that counts
 _LEAF = 0  # stands in a shape for a value
 
@@ -51,27 +51,25 @@ def pack_columns(
 ) -> dict[str, Any]:
     """Return the columns of chunks; `texts`: the texts of the log's blocks, for references."""
     flat = [_flatten(chunk) for chunk in chunks]
-    rows: dict[str, list[list[Any]]] = {}
+    rows: dict[str, list[list[Any]]] = {}  # shape -> the leaves of each of its chunks
     for shape, leaves in flat:
         rows.setdefault(shape, []).append(leaves)
-    numbers = {shape: n for n, shape in enumerate(s for s in rows if len(rows[s]) >= _FEWEST)}
+    groups = [shape for shape in rows if len(rows[shape]) >= _FEWEST_CHUNKS]
+    numbers = {shape: number for number, shape in enumerate(groups)}
     places = [numbers.get(shape, SINGLE) for shape, _ in flat]
     singles = [chunk for chunk, place in zip(chunks, places, strict=True) if place == SINGLE]
     references.count(singles)
     return {
         "order": [[place, len(list(run))] for place, run in groupby(places)],
         "singles": [references.pack(single) for single in singles],
-        "groups": [
-            {
-                "shape": json.loads(shape)[0],
-                "columns": [
-                    _pack_column(list(column), texts) for column in zip(*rows[shape], strict=True)
-                ],
-            }
-            for shape in numbers
-        ],
+        "groups": [_pack_group(shape, rows[shape], texts) for shape in groups],
         **({"seen": references.seen} if references.seen else {}),
     }
+
+
+def _pack_group(shape: str, rows: Sequence[Sequence[Any]], texts: Sequence[str]) -> dict[str, Any]:
+    columns = [_pack_column(list(column), texts) for column in zip(*rows, strict=True)]
+    return {"shape": json.loads(shape)[0], "columns": columns}
 
 
 def _is_leaf(value: Any) -> bool:
@@ -85,39 +83,42 @@ def _flatten(chunk: Any) -> tuple[str, list[Any]]:
     leaves: list[Any] = []
     indexes: list[Any] = []
 
-    def shape(value: Any, name: str) -> Any:
+    def take_shape(value: Any, name: str) -> Any:
         if _is_leaf(value):
             leaves.append(value)
             if name in INDEXES:
                 indexes.append(value)
             return _LEAF
         if isinstance(value, list):
-            return [shape(item, "") for item in value]
+            return [take_shape(item, "") for item in value]
         # notebook files sort the names
-        return {key: shape(value[key], key) for key in sorted(value)}
+        return {key: take_shape(value[key], key) for key in sorted(value)}
 
-    return json.dumps([shape(chunk, ""), indexes]), leaves
+    return json.dumps([take_shape(chunk, ""), indexes]), leaves
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     """Return whether two values are equal JSON: True is not 1, and 1.0 is not 1 inside a list."""
     return type(one) is type(other) and one == other and repr(one) == repr(other)
 
 
 def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
     first = values[0]
-    if all(_same(value, first) for value in values):
+    if all(_is_same(value, first) for value in values):
         return {"is": first}
     if all(type(value) is int for value in values):
         step = values[1] - first
         if all(b - a == step for a, b in pairwise(values)):
             return {"from": first, "by": step}
     if all(isinstance(value, str) for value in values):
-        return {"text": _refer("".join(values), texts), "cut": _pack_lengths(map(len, values))}
+        return {
+            "text": _refer_to_text("".join(values), texts),
+            "cut": _pack_lengths(map(len, values)),
+        }
     return {"each": values}
 
 
-def _refer(joined: str, texts: Sequence[str]) -> Any:
+def _refer_to_text(joined: str, texts: Sequence[str]) -> Any:
     """Return a reference to the text of the log that stands in `joined`, else `joined`."""
     for index, text in enumerate(texts):
         if len(text) * 2 > len(joined) and text in joined:
@@ -128,7 +129,7 @@ def _refer(joined: str, texts: Sequence[str]) -> Any:
 
 def _pack_lengths(lengths: Iterator[int]) -> Any:
     listed = list(lengths)
-    if len(listed) < _PLAIN:
+    if len(listed) < _FEWEST_ZIPPED:
         return listed
     packed = zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 9)
     return base64.b64encode(packed).decode()
@@ -162,13 +163,13 @@ def _read_order(order: Any) -> list[tuple[int, int]]:
         pairs = msgspec.convert(order, list[tuple[int, int]])
     except msgspec.ValidationError:
         raise damaged_error("the order of its chunks is missing") from None
-    if any(count < 1 for _, count in pairs) or sum(count for _, count in pairs) > _MOST:
+    if any(count < 1 for _, count in pairs) or sum(count for _, count in pairs) > _MOST_CHUNKS:
         raise damaged_error("it has too many chunks, or too few")
     return pairs
 
 
 def _unpack_group(group: dict[str, Any], count: int, references: Dereferencer) -> Iterator[Any]:
-    references.add_weight(_count_nodes(group.get("shape"), _DEEPEST) * _NODE * count)
+    references.add_weight(_count_nodes(group.get("shape"), _DEEPEST) * _NODE_WEIGHT * count)
     columns = [
         _unpack_column(as_dict(column), count, references)
         for column in as_list(group.get("columns"))
@@ -205,7 +206,7 @@ def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer)
             raise damaged_error("a number of its chunks is missing or too large")
         return range(first, first + step * count, step)
     if "cut" in column:
-        return _cut(_read_text(column.get("text"), references), column["cut"], count)
+        return _cut_text(_read_text(column.get("text"), references), column["cut"], count)
     values = as_list(column.get("each"))
     if len(values) != count:
         raise damaged_error("a column of its chunks has another length")
@@ -220,7 +221,7 @@ def _read_text(text: Any, references: Dereferencer) -> str:
     return f"{text.get('before', '')}{inner}{text.get('after', '')}"
 
 
-def _cut(text: str, packed: Any, count: int) -> list[str]:
+def _cut_text(text: str, packed: Any, count: int) -> list[str]:
     """Return a text in `count` pieces. Raises UsageError.
 
     A home folder in the text may be longer or shorter on this machine than where the lengths were
@@ -245,7 +246,9 @@ def _cut(text: str, packed: Any, count: int) -> list[str]:
 
 def _unpack_lengths(packed: str) -> Any:
     try:
-        data = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), _LARGEST)
+        data = zlib.decompressobj().decompress(
+            base64.b64decode(packed, validate=True), _LARGEST_LENGTHS
+        )
         return json.loads(data)
     except (ValueError, zlib.error, RecursionError):
         return None

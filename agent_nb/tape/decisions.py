@@ -34,7 +34,9 @@ class Live(msgspec.Struct, frozen=True):
     receive: Callable[[int, Mapping[str, str], bytes], None] = lambda *_: None
 
 
-Answer = Callable[[Request, Mapping[str, str]], Live | Response | Refusal]
+Decision = Live | Response | Refusal
+Answer = Callable[[Request, Mapping[str, str]], Decision]
+_Judged = tuple[Decision, Charge]  # a decision, and what the request may cost if it is sent
 
 
 class Decisions:
@@ -44,9 +46,7 @@ class Decisions:
         self.spending = Spending()
         self._answer, self._is_quick = answer, is_quick
 
-    async def decide(
-        self, request: Request, headers: Mapping[str, str]
-    ) -> Live | Response | Refusal:
+    async def decide(self, request: Request, headers: Mapping[str, str]) -> Decision:
         """Return the decision about a request; wait until the budget has room to send it.
 
         If the task is cancelled because the client goes away, call `Live.finish` with None.
@@ -56,12 +56,7 @@ class Decisions:
             if not self.spending.budget and self._is_quick():
                 decision, charge = self._judge(request, headers)
             else:
-                asking = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
-                try:
-                    decision, charge = await asyncio.shield(asking)
-                except asyncio.CancelledError:
-                    asking.add_done_callback(_give_up)
-                    raise
+                decision, charge = await self._judge_in_thread(request, headers)
         except Exception as fault:  # asyncio would print it below the user's cell
             return Refusal(f"The tape cannot answer: {fault}")
         if not isinstance(decision, Live):
@@ -74,19 +69,19 @@ class Decisions:
         if refusal is not None:
             await asyncio.shield(_finish_apart(decision))
             return refusal
+        return self._count_cost(decision, charge)
 
-        def finish(sent: Sent | None) -> None:
-            try:
-                decision.finish(sent)
-            finally:
-                self.spending.end(charge, sent.exchange if sent else None)
+    async def _judge_in_thread(self, request: Request, headers: Mapping[str, str]) -> _Judged:
+        """Judge a request in a thread, which ends even if the client goes away."""
+        judging = asyncio.ensure_future(asyncio.to_thread(self._judge, request, headers))
+        try:
+            return await asyncio.shield(judging)
+        except asyncio.CancelledError:
+            judging.add_done_callback(_give_up)
+            raise
 
-        return msgspec.structs.replace(decision, finish=finish)
-
-    def _judge(
-        self, request: Request, headers: Mapping[str, str]
-    ) -> tuple[Live | Response | Refusal, Charge]:
-        """Return the decision about a request, and what it may cost if it is sent."""
+    def _judge(self, request: Request, headers: Mapping[str, str]) -> _Judged:
+        """Return the decision about a request, and what it may cost."""
         decision = self._answer(request, headers)
         if not isinstance(decision, Live):
             return decision, Charge()
@@ -99,13 +94,25 @@ class Decisions:
             decision.finish(None)
             raise
 
+    def _count_cost(self, decision: Live, charge: Charge) -> Live:
+        """Return a decision that also counts what the exchange has cost when it ends."""
 
-def _give_up(asking: asyncio.Future[tuple[Live | Response | Refusal, Charge]]) -> None:
+        def finish(sent: Sent | None) -> None:
+            try:
+                decision.finish(sent)
+            finally:
+                self.spending.end(charge, sent.exchange if sent else None)
+
+        return msgspec.structs.replace(decision, finish=finish)
+
+
+def _give_up(judging: asyncio.Future[_Judged]) -> None:
     """Finish a request whose client went away while the request was judged."""
-    if not asking.cancelled() and asking.exception() is None:
-        decision, _ = asking.result()
-        if isinstance(decision, Live):
-            _finish_apart(decision)
+    if judging.cancelled() or judging.exception() is not None:
+        return
+    decision, _ = judging.result()
+    if isinstance(decision, Live):
+        _finish_apart(decision)
 
 
 def _finish_apart(decision: Live) -> asyncio.Future[None]:

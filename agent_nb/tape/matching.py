@@ -18,8 +18,9 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -50,10 +51,9 @@ MASKS: tuple[tuple[str, str], ...] = (
     (r"https://errors\.pydantic\.dev/[\d.]+/", "https://errors.pydantic.dev/…/"),
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
-_LONGEST = 100  # characters of a value in a description of a difference
-_BEFORE = 20  # characters before the difference
-_COMPARED = 4_000  # characters by which the nearest request is chosen
-
+_LONGEST_VALUE = 100  # characters of a value in a description of a difference
+_SHOWN_BEFORE = 20  # characters of it before the difference
+_COMPARED = 4_000  # characters at the end of requests, by which the nearest one is chosen
 
 _Masks = list[tuple[re.Pattern[str], str]]
 
@@ -115,7 +115,7 @@ class TapeMasks:
 
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
-        text = encode_canonical([*_head(request), request.body.value])
+        text = encode_canonical([*_read_place(request), request.body.value])
         return _mask(text, self.choose(request))
 
 
@@ -138,7 +138,7 @@ class TapeIndex:
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)
 
-    def find(
+    def take(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
     ) -> Recording | Miss:
         """Return the recording that answers a redacted request of a cell, and add it to `used`.
@@ -175,68 +175,85 @@ class TapeIndex:
             if listed := [by_id[name] for name in ids if name in by_id]:
                 return listed
         own = sorted((r for r in candidates if r.cell == cell), key=lambda r: r.ordinal)
-        newest = max(own, key=lambda r: r.started, default=_NONE)
+        newest = max(own, key=lambda r: r.started, default=_NO_RECORDING)
         return [r for r in own if r.execution == newest.execution]
 
     def _describe_nearest(self, request: Request, cell: str) -> str:
         if not self._recordings:
             return "no model call of this notebook is recorded"
-        same_place = [r for r in self._recordings if _head(r.exchange.request) == _head(request)]
+        same_place = [
+            r for r in self._recordings if _read_place(r.exchange.request) == _read_place(request)
+        ]
         if not same_place:
-            known = sorted({" ".join(_head(r.exchange.request)).strip() for r in self._recordings})
-            return (
-                f"{' '.join(_head(request)).strip()} is not recorded, only {', '.join(known[:5])}"
+            known = sorted(
+                {" ".join(_read_place(r.exchange.request)).strip() for r in self._recordings}
             )
-        masks = self._masks.choose(request)
-        wanted = _mask(encode_canonical(request.body.value), masks)[-_COMPARED:]
-        matcher = SequenceMatcher(b=wanted, autojunk=True)
+            return f"{' '.join(_read_place(request)).strip()} is not recorded, only {', '.join(known[:5])}"
+        nearest = self._choose_nearest(same_place, request, cell)
+        return self._describe_difference(nearest, request)
 
-        def nearness(recording: Recording) -> tuple[float, bool]:
-            recorded = recording.exchange.request
-            text = _mask(encode_canonical(recorded.body.value), self._masks.choose(recorded))
-            matcher.set_seq1(text[-_COMPARED:])
+    def _choose_nearest(
+        self, recordings: Sequence[Recording], request: Request, cell: str
+    ) -> Request:
+        """Return the recorded request that is most like a request; of equals that of its cell."""
+        matcher = SequenceMatcher(b=self._mask_body(request)[-_COMPARED:], autojunk=True)
+
+        def measure_likeness(recording: Recording) -> tuple[float, bool]:
+            matcher.set_seq1(self._mask_body(recording.exchange.request)[-_COMPARED:])
             return matcher.quick_ratio(), recording.cell == cell
 
-        nearest = max(same_place, key=nearness).exchange.request
-        pair = nearest.body.value, request.body.value
-        difference = next(_find_differences(*pair, (self._masks.choose(nearest), masks)), None)
-        if (
-            difference is None
-        ):  # a mask fits a single field and not the whole text, or the other way
+        return max(recordings, key=measure_likeness).exchange.request
+
+    def _mask_body(self, request: Request) -> str:
+        return _mask(encode_canonical(request.body.value), self._masks.choose(request))
+
+    def _describe_difference(self, recorded: Request, request: Request) -> str:
+        before, now = recorded.body.value, request.body.value
+        masks = self._masks.choose(recorded), self._masks.choose(request)
+        difference = _find_difference(before, now, *masks)
+        if difference is None:  # a mask fits a single field and not the whole text, or vice versa
             return "the recorded request differs in what `normalize` masks"
-        path, old, new = difference
-        one, other = map(read_version, pair)
-        program = f" Claude Code was {one} and is {other}." if one != other else ""
-        return f"{path or 'the body'} differs from the recorded request: {old} → {new}{program}"
+        shown = " → ".join(_show_both(difference.before, difference.now))
+        text = f"{difference.path or 'the body'} differs from the recorded request: {shown}"
+        version_before, version_now = read_version(before), read_version(now)
+        if version_before == version_now:
+            return text
+        return f"{text} Claude Code was {version_before} and is {version_now}."
 
 
-def _find_differences(
-    old: Any, new: Any, masks: tuple[_Masks, _Masks]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, recorded value, new value) of the fields that differ, each with its masks."""
-    pending = [(old, new, "")]
+class _Difference(msgspec.Struct, frozen=True):
+    """A value that differs, its `path`, what it was `before` (recorded) and is `now`."""
+
+    path: str
+    before: Any
+    now: Any
+
+
+def _find_difference(
+    before: Any, now: Any, masks_before: _Masks, masks_now: _Masks
+) -> _Difference | None:
+    """Return the first of the innermost values that differ, each with its masks; None for none."""
+    pending = [_Difference("", before, now)]
     while pending:
-        old, new, path = pending.pop()
-        if _mask(encode_canonical(old), masks[0]) == _mask(encode_canonical(new), masks[1]):
+        each = pending.pop()
+        path, before, now = each.path, each.before, each.now
+        if _mask(encode_canonical(before), masks_before) == _mask(encode_canonical(now), masks_now):
             continue
-        if isinstance(old, dict) and isinstance(new, dict):
-            names = [*old, *(n for n in new if n not in old)]
-            pending += [
-                (old.get(n, _MISSING), new.get(n, _MISSING), f"{path}.{n}" if path else n)
-                for n in reversed(names)
-            ]
-        elif isinstance(old, list) and isinstance(new, list):
-            longest = max(len(old), len(new))
-            pending += [
-                (
-                    old[n] if n < len(old) else _MISSING,
-                    new[n] if n < len(new) else _MISSING,
-                    f"{path}[{n}]",
+        if isinstance(before, dict) and isinstance(now, dict):
+            names = dict.fromkeys([*before, *now])
+            inner = [
+                _Difference(
+                    f"{path}.{n}" if path else n, before.get(n, _MISSING), now.get(n, _MISSING)
                 )
-                for n in reversed(range(longest))
+                for n in names
             ]
+        elif isinstance(before, list) and isinstance(now, list):
+            pairs = zip_longest(before, now, fillvalue=_MISSING)
+            inner = [_Difference(f"{path}[{n}]", *pair) for n, pair in enumerate(pairs)]
         else:
-            yield path, *_show_both(old, new)
+            return each
+        pending += reversed(inner)  # the first one is looked at next
+    return None
 
 
 def _mask(text: str, masks: _Masks) -> str:
@@ -246,19 +263,24 @@ def _mask(text: str, masks: _Masks) -> str:
 
 
 _MISSING = "(missing)"
-_NONE = Recording(exchange=None, key="", record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
+_NO_RECORDING = Recording(exchange=None, key="", record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
 
 
-def _head(request: Request) -> tuple[str, ...]:
+def _read_place(request: Request) -> tuple[str, ...]:
+    """Return where a request goes: provider, method, path and query."""
     provider = _LOOPBACK.sub(r"\1", request.provider)
     return provider, request.method, request.path, request.query
 
 
-def _show_both(old: Any, new: Any) -> tuple[str, str]:
+def _show_both(before: Any, now: Any) -> tuple[str, str]:
     """Return two values as short texts of one line, from a little before they differ."""
-    texts = [value if value is _MISSING else encode_canonical(value) for value in (old, new)]
+    texts = [v if v is _MISSING else encode_canonical(v) for v in (before, now)]
     pairs = enumerate(zip(*texts, strict=False))
-    start = next((n for n, (a, b) in pairs if a != b), min(map(len, texts))) - _BEFORE
-    cut = [f"…{text[start:]}" if start > 0 else text for text in texts]
-    one, other = (f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text for text in cut)
-    return one, other
+    differ_at = next((n for n, (a, b) in pairs if a != b), min(map(len, texts)))
+    start = max(differ_at - _SHOWN_BEFORE, 0)
+    text_before, text_now = (_cut(f"…{text[start:]}" if start else text) for text in texts)
+    return text_before, text_now
+
+
+def _cut(text: str) -> str:
+    return f"{text[:_LONGEST_VALUE]}…" if len(text) > _LONGEST_VALUE else text

@@ -4,12 +4,12 @@
      "response": {"status": …, "headers": …, "body": …}, "attempts": n}
 
 A body is `{"json": …}`, `{"text": …}`, `{"digest": …}` or `{"stream": columns}`. A JSON object in a
-request is `{"object": …}` (`conversations`), JSON in an answer `{"value": …, "seen": […]}`. A large
-answer is compressed: `{"zip": base64}`.
+request is `{"object": …}` (`conversations`), JSON in an answer `{"value": …, "seen": […]}`; the
+columns of a stream have a `seen` of their own. A large answer is compressed: `{"zip": base64}`.
 
 Rules
 - A packed exchange is unpacked before it is kept. If the result differs, or the packed form exceeds
-  `_MOST` bytes, only the digests of the bodies are kept, and nothing is replayed.
+  `_LARGEST_PACKED` bytes, only the digests of the bodies are kept, and nothing is replayed.
 - Texts of an answer that the log holds already are references (`references`).
 - A record with a missing or changed payload is not read: UsageError.
 """
@@ -34,10 +34,10 @@ from .conversations import Conversations, unpack_body
 from .exchange import Body, Exchange, Request, Response
 from .references import Dereferencer, References, damaged_error
 
-_ZIPPED = 16 * 1024  # bytes above which an answer is compressed
-_LARGEST = 1 << 24  # bytes that an answer may decompress to
-_WHOLE = 1 << 62  # bytes above which a packer makes payloads: never for an answer
-_MOST = 2 << 20  # bytes of a packed exchange; above, its bodies are kept as digests
+_LARGEST_PLAIN = 16 * 1024  # bytes of an answer that is not compressed
+_LARGEST_UNZIPPED = 1 << 24  # bytes that an answer may decompress to
+_LARGEST_PACKED = 2 << 20  # bytes of a packed exchange; above, its bodies are kept as digests
+_NO_PAYLOADS = 1 << 62  # bytes above which a packer makes payloads: an answer has none
 
 
 def texts_of(log: Sequence[Event]) -> list[str]:
@@ -61,15 +61,15 @@ class ExchangePacker:
         packed = _pack(exchange, texts, self._conversations, self._home)
         try:
             unpacked = unpack_exchange(packed.value, packed.payloads, texts, self._home)
-            same = _equal(unpacked, exchange)
+            is_same = _is_equal(unpacked, exchange)
         except UsageError:
-            same = False
-        if same and len(dumps(packed.value)) <= _MOST:
+            is_same = False
+        if is_same and len(dumps(packed.value)) <= _LARGEST_PACKED:
             return packed
         return _pack(_without_bodies(exchange), texts, self._conversations, self._home)
 
 
-def _equal(one: Exchange, other: Exchange) -> bool:
+def _is_equal(one: Exchange, other: Exchange) -> bool:
     return encode_canonical(msgspec.to_builtins(one)) == encode_canonical(
         msgspec.to_builtins(other)
     )
@@ -94,7 +94,7 @@ def _pack(
     exchange: Exchange, texts: Sequence[str], conversations: Conversations, home: Home
 ) -> PackedExchange:
     request, response = exchange.request, exchange.response
-    packer = Packer(home, _WHOLE)
+    packer = Packer(home, _NO_PAYLOADS)
     value = {
         "request": {
             "method": request.method,
@@ -106,7 +106,7 @@ def _pack(
         "response": {
             "status": response.status,
             "headers": packer.pack(dict(response.headers)),
-            "body": _pack_response(response.body, texts, _fields(request.body), packer),
+            "body": _zip_large(_pack_response(response.body, texts, _fields(request.body), packer)),
             **({} if response.complete else {"complete": False}),
         },
         **({"attempts": exchange.attempts} if exchange.attempts > 1 else {}),
@@ -130,19 +130,25 @@ def _pack_response(
     body: Body, texts: Sequence[str], fields: Mapping[str, Any], packer: Packer
 ) -> dict[str, Any]:
     references = References(texts, fields)
-    packed: dict[str, Any]
+    packed: dict[str, Any] = {}
     if body.kind == "stream":
-        packed = {"stream": pack_columns(body.value, references, texts)}
+        packed["stream"] = pack_columns(body.value, references, texts)
     elif body.kind == "json":
         references.count([body.value])
-        value = references.pack(body.value)
-        packed = {"value": value, **({"seen": references.seen} if references.seen else {})}
-    else:
-        packed = {} if body.kind == "none" else {body.kind: body.value}
-    packed = {name: packer.pack_inside(value) for name, value in packed.items()}
-    if len(data := dumps(packed).encode()) > _ZIPPED:
-        return {"zip": base64.b64encode(zlib.compress(data, 9)).decode()}
-    return packed
+        packed["value"] = references.pack(body.value)
+        if references.seen:
+            packed["seen"] = references.seen
+    elif body.kind != "none":
+        packed[body.kind] = body.value
+    return {name: packer.pack_inside(value) for name, value in packed.items()}
+
+
+def _zip_large(packed: dict[str, Any]) -> dict[str, Any]:
+    """Return a packed answer, compressed if it is large."""
+    data = dumps(packed).encode()
+    if len(data) <= _LARGEST_PLAIN:
+        return packed
+    return {"zip": base64.b64encode(zlib.compress(data, 9)).decode()}
 
 
 def read_exchange(
@@ -172,22 +178,15 @@ def unpack_exchange(
         raise damaged_error(faults[0])
     home = home or Home.of_user()
     plain = Unpacker({}, home)
-    request, response = as_dict(value.get("request")), as_dict(value.get("response"))
-    body = _unpack_request(as_dict(request.get("body")), known, home)
+    request, response = dict(as_dict(value.get("request"))), dict(as_dict(value.get("response")))
+    asked_body = as_dict(request.pop("body", None))
+    answered_body = as_dict(response.pop("body", None))
+    body = _unpack_request(asked_body, known, home)
     try:
+        answer = _unpack_response(answered_body, texts, _fields(body), plain)
         return Exchange(
-            request=msgspec.convert(
-                {**plain.unpack({**request, "body": None}), "body": body}, Request
-            ),
-            response=msgspec.convert(
-                {
-                    **plain.unpack({**response, "body": None}),
-                    "body": _unpack_response(
-                        as_dict(response.get("body")), texts, _fields(body), plain
-                    ),
-                },
-                Response,
-            ),
+            request=msgspec.convert({**plain.unpack(request), "body": body}, Request),
+            response=msgspec.convert({**plain.unpack(response), "body": answer}, Response),
             attempts=msgspec.convert(value.get("attempts", 1), int),
         )
     except (msgspec.ValidationError, RecursionError):
@@ -213,11 +212,12 @@ def _unpack_response(
     if "zip" in packed:
         packed = as_dict(_unzip(packed["zip"]))
     packed = {name: plain.unpack(value) for name, value in packed.items()}
-    stream = as_dict(packed.get("stream"))
-    references = Dereferencer(texts, fields, stream.get("seen", packed.get("seen")))
     if "stream" in packed:
-        return Body("stream", unpack_columns(stream, references))
+        columns = as_dict(packed["stream"])
+        references = Dereferencer(texts, fields, columns.get("seen"))
+        return Body("stream", unpack_columns(columns, references))
     if "value" in packed:
+        references = Dereferencer(texts, fields, packed.get("seen"))
         return Body("json", references.unpack(packed["value"]))
     return _unpack_plain(packed)
 
@@ -226,7 +226,7 @@ def _unzip(text: Any) -> Any:
     """Return the JSON value of a compressed answer. Raises UsageError if damaged or too large."""
     try:
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST)
+        data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST_UNZIPPED)
         if unpacker.eof:
             return json.loads(data)
     except (ValueError, TypeError, zlib.error, RecursionError):

@@ -8,6 +8,8 @@ Rules
 - The ids of a device and an account that Claude Code sends are secrets too (`claude_code`).
 - A key that a stream cuts into pieces is found: the texts that stand at the same place of its
   chunks, under the same indexes (`INDEXES`), are searched as one text.
+- A live stream may end anywhere, so what may be the beginning of the home folder waits for the rest
+  (`WholeHomeRedaction`).
 - Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
 """
 
@@ -20,7 +22,8 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from ..wire import Redaction, as_dict, redact_text, redact_value
+from ..record import Home
+from ..wire import Redaction, Redactor, as_dict, redact_text, redact_value
 from .claude_code import list_ids
 from .columns import INDEXES
 from .exchange import Body, Exchange, Request
@@ -140,3 +143,32 @@ def _list_texts(chunk: Any) -> tuple[list[tuple[str, Any, Any]], str]:
             if key in INDEXES:
                 indexes.append((key, value))
     return texts, repr(indexes) if indexes else ""
+
+
+class WholeHomeRedaction(Redaction):
+    """A redaction whose streams hand on the path of the home folder whole, so that it is hidden."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        super().__init__(secrets)
+        self._stream_secrets = secrets
+
+    def stream(self) -> Redactor:
+        """Return a filter for one stream of text."""
+        return _WholeHomeStream(self._stream_secrets)
+
+
+class _WholeHomeStream(Redactor):
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        super().__init__(secrets)
+        self._home = Home.of_user()
+        self._tail = ""  # text held back, which may be the beginning of the home folder
+
+    def feed(self, text: str) -> str:
+        text = self._tail + super().feed(text)
+        end = len(text) - self._home.measure_tail(text)
+        self._tail = text[end:]
+        return text[:end]
+
+    def close(self) -> str:
+        tail, self._tail = self._tail, ""
+        return tail + super().close()

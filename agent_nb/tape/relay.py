@@ -50,7 +50,7 @@ _TOO_LARGE = (
     f"The tape passes requests of up to {_LARGEST_REQUEST >> 20} MB on, and this one is larger."
     " Nothing was sent. Send it from a client that is not on the tape."
 )
-_PIECE = 1 << 16
+_PIECE = 1 << 16  # bytes that are read at once
 _ROUNDS = 4  # of the event loop, in which a request is written to a connection that is open
 
 
@@ -75,11 +75,9 @@ class Relay:
         is_quick: Callable[[], bool] = lambda: False,
         aliases: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self._aliases = {a: p for p in PROVIDERS for a in p.aliases if aliases.get(a, "")}
         # by the first part of a request's path
         self._servers = {name: (BY_NAME[name], Http(url)) for name, url in upstreams.items()}
-        self._aliases = {
-            alias: p for p in PROVIDERS for alias in p.aliases if aliases.get(alias, "")
-        }
         self._servers |= {alias: (p, Http(aliases[alias])) for alias, p in self._aliases.items()}
         self._lock = threading.Lock()
         self.decisions = Decisions(answer, is_quick)
@@ -210,6 +208,7 @@ class _Connection:
         self._relay, self._reader, self._writer = relay, reader, writer
         self._http = h11.Connection(h11.SERVER)
         self._early = b""  # what the client has sent before its answer came
+        self._sent: Sent | None = None  # the latest exchange with a server
 
     async def serve(self) -> None:
         """Answer requests until the client or a fault ends the connection."""
@@ -293,12 +292,11 @@ class _Connection:
         )
         decision = await self._relay.decisions.decide(request, headers)
         if isinstance(decision, Live):
-            finish, receive = decision.finish, decision.receive
-            sent: list[Sent] = []
+            finish, self._sent = decision.finish, None
             beginning = asyncio.ensure_future(_begin(decision))
             try:
                 await self._forward(
-                    route[:2], request, headers, body, sent, begun=beginning, receive=receive
+                    route[:2], request, headers, body, begun=beginning, receive=decision.receive
                 )
                 return
             except UsageError as fault:  # nothing runs live here
@@ -308,7 +306,7 @@ class _Connection:
                 decision = Refusal(why, 502, passing=fault.retryable)
             finally:
                 # also if the client goes away
-                ending = _end(beginning, finish, sent[0] if sent else None)
+                ending = _end(beginning, finish, self._sent)
                 await asyncio.shield(asyncio.ensure_future(ending))
         if isinstance(decision, Refusal):
             await self._refuse(provider, path, decision)
@@ -339,12 +337,11 @@ class _Connection:
         request: Request,
         headers: Mapping[str, str],
         body: bytes,
-        sent: list[Sent],
         *,
         begun: asyncio.Future[None],
         receive: Callable[[int, Mapping[str, str], bytes], None],
     ) -> None:
-        """Send a request on and its answer back; add the exchange to `sent`, however it ends."""
+        """Send a request on and its answer back; set `_sent` if an answer began."""
         provider, upstream = server
         passed = select_sent(headers)
         if not body and request.method in ("POST", "PUT", "PATCH"):
@@ -374,16 +371,14 @@ class _Connection:
                 # not as a ModelError: `_handle` would answer 502 after the head of this answer
                 raise ConnectionError(str(fault)) from None
             finally:
-                sent.append(
-                    Sent(
-                        request=request,
-                        headers=headers,
-                        status=answer.status_code,
-                        answered=answered,
-                        received=received,
-                        began=began,
-                        ended=time.time(),
-                    )
+                self._sent = Sent(
+                    request=request,
+                    headers=headers,
+                    status=answer.status_code,
+                    answered=answered,
+                    received=received,
+                    began=began,
+                    ended=time.time(),
                 )
 
 

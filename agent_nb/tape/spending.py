@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, cast
@@ -34,12 +35,13 @@ _FREE = (
     "/count_tokens", ":countTokens", "/input_tokens", "/moderations", "/files", "/uploads",
     "/cancel",
 )  # fmt: skip  # how paths end that cost nothing
+_CHOICES = ("n", "candidateCount")  # fields with the number of answers
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _UNLIMITED = 4_000  # tokens of an answer that its request does not limit
-_PICTURE = 1_000  # tokens that an encoded picture or file counts as
-_LONG = 4_000  # characters; such a picture or file has more without a space
-_CHARACTERS = 4  # of a token
-_SHARE = 0.1  # of the budget, for a call whose price comes with its answer
+_PICTURE_TOKENS = 1_000  # of an encoded picture or file
+_LONGEST_WORD = 4_000  # characters; a text with more before its first space is such a file
+_CHARACTERS_PER_TOKEN = 4
+_UNPRICED_SHARE = 0.1  # of the budget, for a call whose price comes with its answer
 
 
 class _ServerModel(msgspec.Struct, frozen=True):
@@ -105,13 +107,15 @@ class Spending:
 
     def end(self, charge: Charge, exchange: Exchange | None) -> None:
         """Count what a call cost; None: no answer began."""
-        if charge.cost:
-            sent = exchange is not None and exchange.response.status < 400
-            cost = _measure_cost(charge, exchange) if exchange is not None and sent else 0.0
-            with self._lock:
-                self._under_way.discard(charge)
-                self.spent += cost
-            self._notify()
+        if not charge.cost:
+            return
+        cost = 0.0
+        if exchange is not None and exchange.response.status < 400:
+            cost = _measure_cost(charge, exchange)
+        with self._lock:
+            self._under_way.discard(charge)
+            self.spent += cost
+        self._notify()
 
     def _notify(self) -> None:
         """Let the calls that wait look again."""
@@ -128,7 +132,7 @@ class Spending:
         sent = _count_sent(request.body.value)
         cost = tariff.cost(Counts(input=sent, output=_count_allowed(request.body.value)))
         return Charge(
-            self.budget * _SHARE if cost is None else cost,
+            self.budget * _UNPRICED_SHARE if cost is None else cost,
             tariff.cost(Counts(input=sent)) or 0.0,
             sent,
             tariff,
@@ -146,15 +150,15 @@ class Spending:
         return not self.budget or self.spent + charge.cost_sent < self.budget
 
     def _explain(self, charge: Charge) -> str:
-        words = f"The tape's budget of {format_dollars(self.budget)} is used up"
+        reason = "is used up"
         if self.spent < self.budget:
-            words = (
-                f"The tape's budget of {format_dollars(self.budget)} has no room for this call:"
-                f" it sends about {charge.sent:,} tokens, which cost"
+            reason = (
+                f"has no room for this call: it sends about {charge.sent:,} tokens, which cost"
                 f" {format_dollars(charge.cost_sent)}"
             )
         return (
-            f"{words}. {format_dollars(self.spent)} were spent. Nothing was sent. Raise the budget"
+            f"The tape's budget of {format_dollars(self.budget)} {reason}."
+            f" {format_dollars(self.spent)} were spent. Nothing was sent. Raise the budget"
             " with %agent tape --budget USD (0: none); calls with a record cost nothing."
         )
 
@@ -168,7 +172,7 @@ def _measure_cost(charge: Charge, exchange: Exchange) -> float:
     reader = AnswerReader(decoder)
     events = [event for piece in response.body.pieces() for event in reader.feed(piece)]
     texts = (e.text for e in events + reader.close() if isinstance(e, Delta))
-    turn, written = reader.turn, sum(map(len, texts)) // _CHARACTERS
+    turn, written = reader.turn, sum(map(len, texts)) // _CHARACTERS_PER_TOKEN
     counts, _ = turn.spent(charge.sent, written, whole=response.complete)
     cost = charge.tariff.cost(counts, turn.head.model) if counts.cost is None else counts.cost
     return charge.cost if cost is None else cost
@@ -179,9 +183,9 @@ def _count_sent(value: Any) -> int:
     if isinstance(value, dict | list):
         return sum(map(_count_sent, value.values() if isinstance(value, dict) else value))
     text = value if isinstance(value, str) else str(value)
-    if len(text) > _LONG and " " not in text[:_LONG]:
-        return _PICTURE
-    return len(text) // _CHARACTERS + 1
+    if len(text) > _LONGEST_WORD and " " not in text[:_LONGEST_WORD]:
+        return _PICTURE_TOKENS
+    return len(text) // _CHARACTERS_PER_TOKEN + 1
 
 
 def _count_allowed(body: Any) -> int:
@@ -190,13 +194,14 @@ def _count_allowed(body: Any) -> int:
     """
     fields = as_dict(body)
     places = (fields, as_dict(fields.get("generationConfig")))
-    caps = (place.get(cap) for place in places for cap in _CAPS)
-    choices = (place.get(name) for place in places for name in ("n", "candidateCount"))
-    most, times = (
-        next((n for n in numbers if isinstance(n, int) and n > 0), default)
-        for numbers, default in ((caps, _UNLIMITED), (choices, 1))
-    )
-    return most * times
+    tokens = _find_number(places, _CAPS) or _UNLIMITED
+    return tokens * (_find_number(places, _CHOICES) or 1)
+
+
+def _find_number(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
+    """Return the first positive number that one of the fields has, 0 for none."""
+    values = (place.get(name) for place in places for name in names)
+    return next((n for n in values if isinstance(n, int) and n > 0), 0)
 
 
 def _name_tariff(request: Request) -> tuple[str, Tariff]:

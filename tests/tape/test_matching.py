@@ -31,7 +31,7 @@ def recording(prompt, record, cell="a", execution="1", started=1.0, ordinal=1, *
 
 def answers(index, prompt, times=1, cell="a"):
     used = set()
-    found = [index.find(request(prompt), cell, used) for _ in range(times)]
+    found = [index.take(request(prompt), cell, used) for _ in range(times)]
     return [f.why if isinstance(f, Miss) else f.record for f in found]
 
 
@@ -70,9 +70,9 @@ def test_another_path_or_model_is_another_request():
     index = TapeIndex([recording("hi", "first")], MASKS)
     assert (
         "/responses is not recorded, only openai POST"
-        in index.find(request("hi", "/responses"), "a", set()).why
+        in index.take(request("hi", "/responses"), "a", set()).why
     )
-    found = index.find(request("hi", model="other"), "a", set())
+    found = index.take(request("hi", model="other"), "a", set())
     assert found.why == 'model differs from the recorded request: "m" → "other"'
 
 
@@ -84,7 +84,7 @@ def test_a_miss_names_the_field_of_the_nearest_request():
     assert why.startswith("messages[0].content differs from the recorded request: ")
     assert "cats" in why
     assert "bats" in why
-    why = index.find(request("the weather", temperature=1), "a", set()).why
+    why = index.take(request("the weather", temperature=1), "a", set()).why
     assert why == "temperature differs from the recorded request: (missing) → 1"
 
 
@@ -114,7 +114,7 @@ def test_a_mask_that_fits_one_field_alone_leaves_a_miss():
     exchange = Exchange(request=request("abcd"), response=Response())
     key = masks.make_key(exchange.request)
     index = TapeIndex([Recording(exchange=exchange, key=key, record="first")], masks)
-    why = index.find(request("ef01"), "a", set()).why
+    why = index.take(request("ef01"), "a", set()).why
     assert why == "the recorded request differs in what `normalize` masks"
 
 
@@ -126,7 +126,7 @@ def test_a_date_that_a_user_asks_about_counts():
 def test_a_recorded_error_is_asked_again_where_calls_may_go_live():
     index = TapeIndex([recording("hi", "error", status=401)], MASKS)
     assert answers(index, "hi") == ["error"]
-    assert index.find(request("hi"), "a", set(), errors=False) == Miss(
+    assert index.take(request("hi"), "a", set(), errors=False) == Miss(
         "the recorded answer is an error (401)"
     )
 

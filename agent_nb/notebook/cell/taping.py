@@ -146,7 +146,7 @@ class NotebookTape:
                 return self._go_live(calls, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
             cell, in_test = calls.execution.cell.id, calls.mode == "replay"
-            answer = calls.served.index.find(redacted, cell, calls.used, errors=in_test)
+            answer = calls.served.index.take(redacted, cell, calls.used, errors=in_test)
             if isinstance(answer, Recording):
                 now = time.time()
                 calls.ended.append(TapedCall(answer.exchange, now, now, answer.record))

@@ -15,6 +15,10 @@ from .output import print_text
 if TYPE_CHECKING:
     from ..session import Session
 
+_USAGE = (
+    "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
+)
+# option -> reads its value; in the order of the arguments of `Tape.limit`
 _LIMITS: dict[str, Callable[[str], float]] = {"--rpm": int, "--concurrency": int, "--budget": float}
 
 
@@ -32,7 +36,7 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
 
     start_tape(session)
     if limits and session.tape is not None:
-        session.tape.limit(*map(limits.get, _LIMITS))
+        session.tape.limit(*(limits.get(name) for name in _LIMITS))
     print_text(
         "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
     )
@@ -44,9 +48,7 @@ def _read_limits(arguments: list[str]) -> dict[str, float]:
         pairs = zip(arguments[::2], arguments[1::2], strict=True)
         limits = {name: _LIMITS[name](value) for name, value in pairs}
     except (KeyError, ValueError):
-        limits = {"": -1}
+        raise UsageError(_USAGE) from None
     if not all(0 <= limit < inf for limit in limits.values()):
-        raise UsageError(
-            "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
-        )
+        raise UsageError(_USAGE)
     return limits
