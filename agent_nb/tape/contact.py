@@ -14,15 +14,12 @@ from .providers import list_addresses
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """A host that is asked; `port` 0: unknown.
-
-    `line`: the line of the running cell, 0 if unknown. `taped`: a tape is on.
-    """
+    """A host that a line of the running cell asks."""
 
     host: str
-    port: int = 0
-    line: int = 0
-    taped: bool = True
+    port: int = 0  # 0: unknown
+    line: int = 0  # 0: unknown
+    taped: bool = True  # a tape is on
 
     @property
     def notice(self) -> str:

@@ -26,38 +26,34 @@ _QUIETING = {
 }
 
 
-class Environment:
-    """The variables of one process that runs a test."""
+def quiet_libraries() -> None:
+    """Keep libraries from asking hosts by themselves; a variable that is set stays as it is."""
+    for name, value in _QUIETING.items():
+        os.environ.setdefault(name, value)
 
-    @staticmethod
-    def quiet_libraries() -> None:
-        """Keep libraries from asking hosts by themselves; a variable that is set stays as it is."""
-        for name, value in _QUIETING.items():
-            os.environ.setdefault(name, value)
 
-    @staticmethod
-    def lead_children(refuse_target: Callable[[str], str]) -> None:
-        """Lead child processes through a tunnel; for `refuse_target` see `Tunnel`.
+def lead_children(refuse_target: Callable[[str], str]) -> None:
+    """Lead child processes through a tunnel; for `refuse_target` see `Tunnel`.
 
-        `putenv` leaves `os.environ` unchanged, so the tunnel serves only child processes that are
-        started without an environment of their own. If the user has a proxy, nothing is set: the
-        tunnel would have to log in there as each program does.
-        """
-        if getproxies_environment().keys() & {"http", "https", "all"}:
-            return
-        with suppress(OSError):
-            proxy = Tunnel(refuse_target).start()
-            direct = ",".join([*_HERE, *filter(None, [os.environ.get("no_proxy")])])
-            values = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}
-            for name, value in _add_upper_case(values).items():
-                os.putenv(name, value)
+    `putenv` leaves `os.environ` unchanged, so the tunnel serves only child processes that are
+    started without an environment of their own. If the user has a proxy, nothing is set: the
+    tunnel would have to log in there as each program does.
+    """
+    if getproxies_environment().keys() & {"http", "https", "all"}:
+        return
+    with suppress(OSError):
+        proxy = Tunnel(refuse_target).start()
+        direct = ",".join([*_HERE, *filter(None, [os.environ.get("no_proxy")])])
+        values = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}
+        for name, value in _add_upper_case(values).items():
+            os.putenv(name, value)
 
-    @staticmethod
-    def refuse_children(proxy: str, allowed_hosts: Collection[str]) -> None:
-        """Lead this process and its children to a proxy, except to allowed hosts."""
-        values = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), proxy)
-        values["no_proxy"] = ",".join([*_HERE, *sorted(allowed_hosts)])
-        os.environ.update(_add_upper_case(values))
+
+def lead_to_proxy(proxy: str, allowed_hosts: Collection[str]) -> None:
+    """Lead this process and its children to a proxy, except to allowed hosts."""
+    values = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), proxy)
+    values["no_proxy"] = ",".join([*_HERE, *sorted(allowed_hosts)])
+    os.environ.update(_add_upper_case(values))
 
 
 def _add_upper_case(values: dict[str, str]) -> dict[str, str]:

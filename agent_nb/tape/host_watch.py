@@ -29,7 +29,7 @@ from typing import Any
 
 from ..models import is_loopback
 from .contact import Contact
-from .environment import Environment
+from .environment import lead_children, lead_to_proxy, quiet_libraries
 from .providers import is_model_host
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -47,8 +47,6 @@ class HostWatch:
     `models_only`: of the other hosts, refuse only those that serve models.
     """
 
-    environment = Environment  # holds back what no watch of this process sees
-
     def __init__(
         self,
         list_allowed: Callable[[], Collection[str]] | None = None,
@@ -58,7 +56,7 @@ class HostWatch:
         self.models_only = models_only
         self._in_test = list_allowed is not None
         self._list_allowed = list_allowed or frozenset
-        self._has_hook = False  # the audit hook was added
+        self._has_begun = False  # a test has what stays: audit hook and variables
         self._lock = threading.Lock()
         self._contacts: dict[str, Contact] = {}  # by host, those not taken yet
         self._reported: set[str] = set()
@@ -66,7 +64,7 @@ class HostWatch:
         self._wrapped: list[tuple[Any, Any, Any]] = []  # (owner, its `getaddrinfo`, our wrapper)
 
     def start(self) -> None:
-        """Wrap the look-ups; in a test, add the audit hook, which stays."""
+        """Wrap the look-ups; in a test, add the audit hook and set the variables, which stay."""
         of_socket, of_loop = socket.getaddrinfo, asyncio.BaseEventLoop.getaddrinfo
 
         def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
@@ -88,9 +86,11 @@ class HostWatch:
         ]
         for owner, _, wrapper in self._wrapped:
             owner.getaddrinfo = wrapper
-        if self._in_test and not self._has_hook:
-            self._has_hook = True
+        if self._in_test and not self._has_begun:
+            self._has_begun = True
             sys.addaudithook(self._audit)
+            quiet_libraries()
+            lead_children(self.refuse_target)
 
     def stop(self) -> None:
         """Remove the wrappers, not the audit hook; below other code's wrappers they see nothing."""
@@ -98,6 +98,10 @@ class HostWatch:
             if owner.getaddrinfo is wrapper:
                 owner.getaddrinfo = original
         self._wrapped = []
+
+    def lead_to_proxy(self, proxy: str) -> None:
+        """Lead what this process and its children ask to a proxy, except for allowed hosts."""
+        lead_to_proxy(proxy, self._list_allowed())
 
     def take_contacts(self) -> list[Contact]:
         """Return the hosts asked since the last call; outside a test, each host only once ever."""
@@ -110,7 +114,7 @@ class HostWatch:
     def refuse_target(self, target: str) -> str:
         """Report the target of a proxy's request if it is refused; return the reason, else "".
 
-        Without `models_only`, refuse all: allowed hosts bypass the proxy (`refuse_children`).
+        Without `models_only`, refuse all: allowed hosts bypass the proxy (`lead_to_proxy`).
         """
         netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
         host, _, port = netloc.rpartition(":")

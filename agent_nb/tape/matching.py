@@ -240,12 +240,10 @@ def _find_difference(
         if _mask(encode_canonical(before), masks_before) == _mask(encode_canonical(now), masks_now):
             continue
         if isinstance(before, dict) and isinstance(now, dict):
-            names = dict.fromkeys([*before, *now])
+            prefix = f"{path}." if path else ""
             inner = [
-                _Difference(
-                    f"{path}.{n}" if path else n, before.get(n, _MISSING), now.get(n, _MISSING)
-                )
-                for n in names
+                _Difference(f"{prefix}{n}", before.get(n, _MISSING), now.get(n, _MISSING))
+                for n in dict.fromkeys([*before, *now])
             ]
         elif isinstance(before, list) and isinstance(now, list):
             pairs = zip_longest(before, now, fillvalue=_MISSING)

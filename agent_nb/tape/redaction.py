@@ -148,17 +148,13 @@ def _list_texts(chunk: Any) -> tuple[list[tuple[str, Any, Any]], str]:
 class WholeHomeRedaction(Redaction):
     """A redaction whose streams hand on the path of the home folder whole, so that it is hidden."""
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        super().__init__(secrets)
-        self._stream_secrets = secrets
-
     def stream(self) -> Redactor:
         """Return a filter for one stream of text."""
-        return _WholeHomeStream(self._stream_secrets)
+        return _WholeHomeStream(self._secrets)
 
 
 class _WholeHomeStream(Redactor):
-    def __init__(self, secrets: Mapping[str, str]) -> None:
+    def __init__(self, secrets: Mapping[str, str] | None) -> None:
         super().__init__(secrets)
         self._home = Home.of_user()
         self._tail = ""  # text held back, which may be the beginning of the home folder

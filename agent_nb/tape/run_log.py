@@ -34,9 +34,7 @@ _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
 UNANSWERED = "not answered in this notebook"
 
 
-def make_logs(
-    calls: Iterable[tuple[Exchange, str, float, float]],
-) -> list[EventLog]:
+def make_logs(calls: Iterable[tuple[Exchange, str, float, float]]) -> list[EventLog]:
     """Return logs of redacted exchanges; `calls`: exchange, run id, beginning and end (epoch s)."""
     listed, prices = list(calls), Prices()
     results = find_results(as_dict(exchange.request.body.value) for exchange, *_ in listed)

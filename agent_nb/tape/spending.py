@@ -189,9 +189,7 @@ def _count_sent(value: Any) -> int:
 
 
 def _count_allowed(body: Any) -> int:
-    """Return the most tokens that a request lets the model write, in all its choices; `_UNLIMITED`
-    if it sets no limit.
-    """
+    """Return the most tokens that a request allows, in all choices; else `_UNLIMITED`."""
     fields = as_dict(body)
     places = (fields, as_dict(fields.get("generationConfig")))
     tokens = _find_number(places, _CAPS) or _UNLIMITED
@@ -213,9 +211,7 @@ def _name_tariff(request: Request) -> tuple[str, Tariff]:
 
 
 def _find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
-    """Return the name of a model, and how requests to it are priced; `provider` is a name or an
-    address. Raises UsageError.
-    """
+    """Return a model's name and prices; `provider`: name or address. Raises UsageError."""
     chosen: Any
     if "://" not in provider:
         label = _PREFIXES.get(provider, provider)

@@ -214,7 +214,7 @@ def test_a_click_after_the_run_is_ignored():
 
 @pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
 def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by):
-    monkeypatch.setattr(approvals, "PATIENCE", 0.2)
+    monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.2)
     clicks, left = ButtonApprovals(), list(heard)
 
     async def typed(question):
@@ -252,7 +252,7 @@ def test_a_question_is_typed_below_what_it_is_about(answer):
 
 
 def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch):
-    monkeypatch.setattr(approvals, "PATIENCE", 0.05)
+    monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.05)
     answer("y")
 
     class Host:
@@ -275,7 +275,7 @@ async def never(question):
 
 
 def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
-    monkeypatch.setattr(approvals, "PATIENCE", 0.0)
+    monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.0)
     clicks = ButtonApprovals()
 
     async def ask():

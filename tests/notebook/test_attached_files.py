@@ -185,14 +185,14 @@ def test_a_workbook_that_is_no_table_is_an_error_in_words(make, message):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr(table_files, "LARGEST", 1_000_000)
+    monkeypatch.setattr(table_files, "LARGEST_FILE", 1_000_000)
     with pytest.raises(UsageError, match="larger than 1 MB"):
         read_tables("a.csv.gz", gzip.compress(b"a,b\n" * 400_000), "pandas")
 
 
 @pytest.mark.extra
 def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr(table_files, "LARGEST", 1_000_000)
+    monkeypatch.setattr(table_files, "LARGEST_FILE", 1_000_000)
     with pytest.raises(UsageError, match="larger than 1 MB"):
         read_tables("a.xlsx", workbook(one=[["x" * 30_000]] * 60), "pandas")
 

@@ -17,7 +17,7 @@ from helpers.shells import press
 from agent_nb import notebook
 from agent_nb.agent.interpolate import PromptTemplate
 from agent_nb.notebook.cell import approvals, map_inputs
-from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
+from agent_nb.notebook.cell.interrupts import DOUBLE_CLICK, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
 from agent_nb.rows.map.table.rows import rows_of
 from agent_nb.rows.map.table.template import Template
@@ -41,7 +41,7 @@ def test_a_press_outside_the_users_code_only_sets_the_flag():
 
 
 def test_a_second_press_says_abandon_and_each_is_announced():
-    presses, clock = [], iter((10.0, 10.0 + DOUBLE))
+    presses, clock = [], iter((10.0, 10.0 + DOUBLE_CLICK))
     with Interrupts(clock=lambda: next(clock)) as interrupts:
         interrupts.listen(lambda: presses.append(1))
         press()
@@ -52,7 +52,7 @@ def test_a_second_press_says_abandon_and_each_is_announced():
 
 
 def test_the_second_press_of_a_double_click_abandons_nothing():
-    clock = iter((10.0, 10.0 + DOUBLE / 2, 10.0 + 2 * DOUBLE))
+    clock = iter((10.0, 10.0 + DOUBLE_CLICK / 2, 10.0 + 2 * DOUBLE_CLICK))
     with Interrupts(clock=lambda: next(clock)) as interrupts:
         press()
         press()

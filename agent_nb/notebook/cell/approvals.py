@@ -30,9 +30,8 @@ from .unseen import UnseenQuestions
 
 # it waits for the user's answer, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
 ACTS_FOR_USER = True
-# s; longest wait for clicks (after a kernel's first widgets), or for the view to show the call
-PATIENCE = 1.0
-ATTEMPTS = 3  # unclear answers after which the call is denied
+LONGEST_WAIT = 1.0  # s; for clicks (after a kernel's first widgets), or until a view shows the call
+MOST_ATTEMPTS = 3  # unclear answers after which the call is denied
 #: The schema of a call's arguments, and a function that returns the fault in edited ones, or "".
 Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
@@ -52,14 +51,13 @@ def ask_by_input(
 ) -> ApprovalSource:
     """Return an approval source that uses `input()` on the main thread of `host`, if `allowed`.
 
-    It waits PATIENCE seconds at most until the view is `caught_up`, so that the question appears
-    below its call.
+    It waits at most LONGEST_WAIT until the view is `caught_up`, so that it asks below the call.
     """
 
     async def ask(question: Question) -> Decision | None:
         if not allowed:
             return None
-        end = asyncio.get_running_loop().time() + PATIENCE
+        end = asyncio.get_running_loop().time() + LONGEST_WAIT
         while not caught_up() and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.01)
         answer: Decision | None = await host.call(lambda: ask_at_keyboard(question))
@@ -76,12 +74,12 @@ def ask_by_click_or_input(
 ) -> ApprovalSource:
     """Return an approval source that waits for a click, or asks `typed` if clicks do not arrive.
 
-    Clicks arrive if `can_click` becomes true within PATIENCE seconds, or if front ends count the
-    views. `unseen` denies a question that no view shows any more.
+    Clicks arrive if `can_click` becomes true within LONGEST_WAIT, or if front ends count the views.
+    `unseen` denies a question that no view shows any more.
     """
 
     async def ask(question: Question) -> Decision | None:
-        end = asyncio.get_running_loop().time() + PATIENCE
+        end = asyncio.get_running_loop().time() + LONGEST_WAIT
         while not (can_click() or unseen.views_counted):
             if asyncio.get_running_loop().time() > end:
                 return await typed(question)
@@ -92,10 +90,7 @@ def ask_by_click_or_input(
 
 
 class ButtonApprovals:
-    """An approval source that buttons answer.
-
-    `ask` waits on the agent's loop; `approve` and `deny` may be called from any thread.
-    """
+    """An approval source that buttons answer, from any thread; `ask` waits on the agent's loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
@@ -123,14 +118,9 @@ class ButtonApprovals:
             del self._waiting[question.call_id]
 
     def approve(self, payload: Mapping[str, Any]) -> None:
-        """Allow the call `payload["call_id"]`.
-
-        The payload may replace its `args`, and allow further calls of the tool (`scope` args, tool
-        or kernel).
-        """
-        self._answer(
-            payload, Decision(True, args=payload.get("args"), scope=scope_of(payload), by="click")
-        )
+        """Allow the call `payload["call_id"]`, with changed `args` and for its `scope`, if any."""
+        args, scope = payload.get("args"), scope_of(payload)
+        self._answer(payload, Decision(True, args=args, scope=scope, by="click"))
 
     def deny(self, payload: Mapping[str, Any]) -> None:
         """Refuse the call `payload["call_id"]`; the payload may have a `reason`."""
@@ -182,9 +172,8 @@ def describe_question(question: Question | None) -> Described | None:
 
 def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "kernel"]:
     """Return for which calls a click counts: once, unless its payload names another scope."""
-    scopes: dict[Any, Literal["args", "tool", "kernel"]]
-    scopes = {"args": "args", "tool": "tool", "kernel": "kernel"}
-    return scopes.get(payload.get("scope"), "once")
+    scope = payload.get("scope")
+    return scope if scope in ("args", "tool", "kernel") else "once"
 
 
 def reason_of(payload: Mapping[str, Any]) -> str:
@@ -202,7 +191,7 @@ def ask_at_keyboard(question: Question) -> Decision | None:
     from IPython.core.error import StdinNotImplementedError
 
     text = format_question(question)
-    for _ in range(ATTEMPTS):
+    for _ in range(MOST_ATTEMPTS):
         try:
             typed = input(text).strip()
             answer = typed.lower()
@@ -226,10 +215,7 @@ def ask_at_keyboard(question: Question) -> Decision | None:
 
 
 def read_changes(question: Question, text: str) -> dict[str, Any]:
-    """Return a call's arguments with the changes that the user typed as a JSON object.
-
-    Raises ValueError with a sentence for the user.
-    """
+    """Return a call's arguments, changed by JSON. Raises ValueError with a sentence to show."""
     try:
         changes = json.loads(text)
     except ValueError as fault:

@@ -31,12 +31,12 @@ from ...wire import media_type, redact_text
 from ..file_text import decode_text, describe_text, one_name
 from ..notices import print_warning
 from .mentioned import Pointed, digest_data
-from .table_files import ENDINGS, LARGEST, choose_library, read_tables
+from .table_files import ENDINGS, LARGEST_FILE, choose_library, read_tables
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LARGEST_TEXT = 10_000_000  # bytes
-SENT = 60_000  # characters of a text that the model reads
-_HEAD = 32  # bytes that show the format of a picture
+LONGEST_SENT = 60_000  # characters of a text that the model reads
+_HEAD_SIZE = 32  # bytes that show the format of a picture
 _RESERVED = {"In", "Out", "exit", "quit", "get_ipython", "display"}  # names of IPython
 _NOT_IN_NAME = re.compile(r"\W+")
 
@@ -83,14 +83,11 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class AttachedFile(msgspec.Struct, frozen=True):
-    """A file of `--attach`: its path as written, and its bytes.
-
-    `variable`: the name for its frame; "": derived from the name of the file.
-    """
+    """A file of `--attach`: its path as written, and its bytes."""
 
     name: str
     data: bytes
-    variable: str = ""
+    variable: str = ""  # the name for its frame; "": derived from the name of the file
 
     @property
     def table(self) -> bool:
@@ -104,7 +101,7 @@ class AttachedFile(msgspec.Struct, frozen=True):
             raise UsageError(
                 f"{self.name} is neither a picture (PNG, JPEG, GIF, WebP) nor a table ({', '.join(ENDINGS)}) nor text."
             )
-        return describe_text(self.name, text, clean, SENT)
+        return describe_text(self.name, text, clean, LONGEST_SENT)
 
 
 def _find_file(name: str) -> AttachedFile | None:
@@ -121,10 +118,10 @@ def _find_file(name: str) -> AttachedFile | None:
         raise UsageError(
             f"--attach {variable}={name}: only a table ({', '.join(ENDINGS)}) becomes a variable."
         )
-    limit = LARGEST if table else LARGEST_TEXT
+    limit = LARGEST_FILE if table else LARGEST_TEXT
     try:
         with path.open("rb") as raw:
-            head = raw.read(_HEAD)
+            head = raw.read(_HEAD_SIZE)
             if media_type(head) and not table:
                 return None
             data = head + raw.read(limit + 1 - len(head))

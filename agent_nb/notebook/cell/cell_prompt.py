@@ -29,10 +29,7 @@ class CellPrompt(msgspec.Struct, frozen=True):
     pictures: Sequence[Mapping[str, str]] = ()
 
     def restrict_mode(self, mode: str) -> str:
-        """Return the rerun mode of the cell: `replay` for a recorded prompt, else `mode`.
-
-        Raises UsageError for a recorded prompt in the mode `live`.
-        """
+        """Return `mode`, of a recorded prompt `replay`; then `live` raises UsageError."""
         if self.recorded and mode == "live":
             raise UsageError(NO_FAILED_CELL)
         return "replay" if self.recorded else mode

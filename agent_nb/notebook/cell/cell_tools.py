@@ -37,10 +37,7 @@ def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
 
 
 def add_default_tools(agent: Agent) -> Agent:
-    """Return the agent for a live run: with the default tools if the user chose nothing.
-
-    Raises UsageError if its model is unknown.
-    """
+    """Return an agent with the default tools if the user chose none. Raises UsageError."""
     if not agent.tools.is_unchosen or not agent.choice.takes_tools:
         return agent
     return agent.equipped(load_default_tools())

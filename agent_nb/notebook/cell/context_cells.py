@@ -6,7 +6,7 @@ Rules
 - Only cells that ran in this kernel count (`ran_cells`).
 - A cell tagged `agent-exclude` is left out, by its tag when it ran or in the saved notebook.
 - All texts pass the secret filter before they are cut. The cells get what the variables leave of
-  `TOKENS`.
+  `MOST_TOKENS`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..identity import Cell
 from . import ran_cells
 from .ran_cells import RanCell
 
-TOKENS = 4_000  # for cells and variables together
-CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # most characters of each
-_ABOUT = "Cells that ran before, newest first:"
+MOST_TOKENS = 4_000  # for cells and variables together
+LONGEST_CODE, LONGEST_RESULT, LONGEST_TRACEBACK = 4_000, 2_000, 3_000  # most characters of each
+_HEADING = "Cells that ran before, newest first:"
 
 
 def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
@@ -55,7 +55,7 @@ def format_cells(
     `clean` removes secrets. The text says how many cells it leaves out; it is "" if none fits.
     """
     parts: list[str] = []
-    left -= count_tokens(_ABOUT) + count_tokens(_count_missing(len(cells)))
+    left -= count_tokens(_HEADING) + count_tokens(_count_missing(len(cells)))
     for cell in cells:
         text = describe_cell(cell, clean)
         left -= sum(map(count_tokens, text.splitlines())) + 1
@@ -64,7 +64,7 @@ def format_cells(
         parts.append(text)
     missing = len(cells) - len(parts)
     paragraphs = [*parts, *([_count_missing(missing)] if missing else [])]
-    return ("\n\n".join([_ABOUT, *paragraphs]) if parts else ""), len(parts)
+    return ("\n\n".join([_HEADING, *paragraphs]) if parts else ""), len(parts)
 
 
 def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:
@@ -74,13 +74,13 @@ def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:
 
 def _format_parts(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
     yield f"In [{cell.count or ' '}]:"
-    yield cut_middle(clean(cell.code), CODE)
+    yield cut_middle(clean(cell.code), LONGEST_CODE)
     if cell.result:
         yield f"Out[{cell.count}]:"
-        yield cut_middle(clean(cell.result), RESULT)
+        yield cut_middle(clean(cell.result), LONGEST_RESULT)
     if cell.traceback:
         yield f"Error in [{cell.count}]:"
-        yield cut_middle(clean(cell.traceback), TRACEBACK)
+        yield cut_middle(clean(cell.traceback), LONGEST_TRACEBACK)
 
 
 def _count_missing(count: int) -> str:

@@ -31,8 +31,8 @@ from .publish import publish_display
 if TYPE_CHECKING:
     from ...view import LiveView
 
-NOTHING: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
-_counts: dict[str, int] = {}  # display id -> how many outputs the page has
+EMPTY_OUTPUT: dict[str, Any] = {"text/plain": ""}  # an output for its metadata alone
+_output_counts: dict[str, int] = {}  # display id -> how many outputs the page has
 Actions = Mapping[str, Callable[..., Any]]
 
 
@@ -149,7 +149,7 @@ class Display:
         self._drop_empty_journal()
         if is_unshown(self.cell):
             if numbers:
-                publish_display(NOTHING, metadata, {}, False)
+                publish_display(EMPTY_OUTPUT, metadata, {}, False)
             return
         first, *rest = self._make_bundles(log, badge)
         run = next((event.run for event in log if event.run), "")
@@ -171,10 +171,10 @@ class Display:
             return [{}]
         from ...view import LiveView
 
-        # as many as a replaced page had; else any (0), or 1 after a new view (`Views.shown_again`)
-        most_parts = (
-            _counts.get(self._replaces, 1) if self._replaces else int(self.views.shown_again)
-        )
+        if self._replaces:  # as many as the replaced page had
+            most_parts = _output_counts.get(self._replaces, 1)
+        else:  # any (0), or 1 after a new view (`Views.shown_again`)
+            most_parts = int(self.views.shown_again)
         return LiveView.make_parts(
             log,
             thoughts=self.options.thoughts,
@@ -186,14 +186,14 @@ class Display:
 
     def _publish_parts(self, bundles: Sequence[dict[str, Any]], run: str) -> None:
         """Publish the outputs below the first one; empty those that a longer former page leaves."""
-        former_count = _counts.get(self.id, 1) if self.id else 1
-        empty = [NOTHING] * (former_count - 1 - len(bundles))
+        former_count = _output_counts.get(self.id, 1) if self.id else 1
+        empty = [EMPTY_OUTPUT] * (former_count - 1 - len(bundles))
         for number, bundle in enumerate([*bundles, *empty], 2):
             transient = {"display_id": f"{self.id}-{number}"}
             metadata = {METADATA_KEY: {RunNumbers.PART: run}}
             publish_display(bundle, metadata, transient, number <= former_count)
         if bundles:
-            _counts[self.id] = max(former_count, 1 + len(bundles))
+            _output_counts[self.id] = max(former_count, 1 + len(bundles))
 
 
 def show_unrecorded(played: Played) -> None:

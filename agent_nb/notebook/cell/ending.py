@@ -11,7 +11,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -80,34 +81,20 @@ class Ending:
         warn_of_faults(run.log)
 
     def show_refused(self, fault: AgentError, log: EventLog | None = None) -> str:
-        """Show a run that could not start, in the empty `log` (None: a new one).
-
-        Return the message of the fault without secrets.
-        """
-        message: str = redact_value(str(fault), secrets=collect_secrets())
+        """Show a run that could not start, in an empty `log`; return why, without secrets."""
+        secrets = collect_secrets()
+        message: str = redact_value(str(fault), secrets=secrets)
+        differences = redact_value(list(getattr(fault, "differences", ())), secrets=secrets)
         code = "usage" if isinstance(fault, UsageError) else "model"
-        differences = redact_value(
-            list(getattr(fault, "differences", ())), secrets=collect_secrets()
-        )
-        self._show_unstarted(
-            log,
-            differences,
-            events.Error(code=code, message=message),
-            events.End(status="error", finish_reason=code),
-        )
+        error = events.Error(code=code, message=message)
+        end = events.End(status="error", finish_reason=code)
+        self._show_unstarted(log, differences, error, end)
         return message
 
     def show_stopped(self, detail: str, log: EventLog | None = None) -> Run:
-        """Show a run that was stopped before its first event, in the empty `log` (None: a new one).
-
-        `detail`: what stopped it.
-        """
-        return self._show_unstarted(
-            log,
-            [],
-            events.Interrupt(detail=detail),
-            events.End(status="interrupted", finish_reason="user"),
-        )
+        """Show a run that `detail` stopped before its first event, in an empty `log`."""
+        end = events.End(status="interrupted", finish_reason="user")
+        return self._show_unstarted(log, [], events.Interrupt(detail=detail), end)
 
     def short_error_line(self, text: str) -> str:
         """Return the error line below the cards, "" where the line must give the reason itself.
@@ -145,13 +132,11 @@ class Ending:
     ) -> Run:
         """Show a run that began no stream: its prompt and the events of `ending`."""
         log = EventLog() if log is None else log
-        prompt = redact_value(self._cell.body.strip(), secrets=collect_secrets())
-        model = redact_value(self._options.model or "", secrets=collect_secrets())
-        for event in (
-            events.RunStart(model=model),
-            events.User(content=prompt, origin="user"),
-            *ending,
-        ):
+        secrets = collect_secrets()
+        prompt = redact_value(self._cell.body.strip(), secrets=secrets)
+        log.append(events.RunStart(model=redact_value(self._options.model or "", secrets=secrets)))
+        log.append(events.User(content=prompt, origin="user"))
+        for event in ending:
             log.append(event)
         run = Run(log)
         self._session.keep(self._cell, run, self._options.variable)
@@ -170,21 +155,19 @@ class Ending:
         record: Mapping[str, Any] | None,
         *,
         recorded: bool,
-        differences: list[str] | None = None,
+        differences: Sequence[str] = (),
     ) -> None:
         """Close the display with the record and the numbers of the run."""
         # a record of another run stays in the output: the numbers name it
-        kept_record = (
-            {"record": record.get("id", "")} if record is not None and not recorded else {}
-        )
+        numbers = summarize_run(run, recorded=recorded)
+        if record is not None and not recorded:
+            numbers["record"] = record.get("id", "")
         options = {"expect": self._options.expect, "compare": self._options.compare}
-        # without the defaults of both options
-        expected = {name: value for name, value in options.items() if value not in ("", "full")}
+        numbers |= {name: value for name, value in options.items() if value not in ("", "full")}
         if self._choice.turns is not None and self._played is not None:
-            replay = summarize_replay(self._played)
-        else:
-            replay = {"differences": differences} if differences else {}
-        numbers = {**summarize_run(run, recorded=recorded), **kept_record, **expected, **replay}
+            numbers |= summarize_replay(self._played)
+        elif differences:
+            numbers["differences"] = differences
         if self._replaced is not None and not self._display.opened:
             self._session.remove_button(self._cell.key)
         try:
@@ -204,25 +187,21 @@ class Ending:
             return
         key = self._cell.key
         self._session.buttons[key] = self._run_live.offer(run.id)
-        until_next_cell(
-            self._session.shell, self._run_live, lambda: self._session.remove_button(key)
-        )
+        remove = partial(self._session.remove_button, key)
+        until_next_cell(self._session.shell, self._run_live, remove)
 
     def _make_record(self, run: Run) -> Mapping[str, Any]:
         """Return the record that a replay played, or a new one of a live run, signed and kept."""
         if self._choice.record is not None:
             return self._choice.record
-        record = run_record(
-            run.log,
-            Provenance(
-                cell=self._cell.id,
-                source=self._cell.text_hash,
-                conversation=self._options.conversation,
-                fresh=self._options.new,
-                execution=executions.executions_of(self._session.shell).current().id,
-            ),
+        provenance = Provenance(
+            cell=self._cell.id,
+            source=self._cell.text_hash,
+            conversation=self._options.conversation,
+            fresh=self._options.new,
+            execution=executions.executions_of(self._session.shell).current().id,
         )
-        signed = self._session.sign(record)
+        signed = self._session.sign(run_record(run.log, provenance))
         self._session.library.keep(self._cell.key, signed)
         return signed
 
@@ -232,12 +211,9 @@ class Ending:
             conversation.forget(self._cell.key)
             return
         turns, record = self._choice.turns, self._choice.record
-        # the replay of a record that neither this user signed nor this kernel made
-        foreign = (
-            turns is not None
-            and record is not None
-            and not (turns.own or self._session.library.is_from_kernel(record))
-        )
+        foreign = False  # the replay of a record that neither this user signed nor this kernel made
+        if turns is not None and record is not None:
+            foreign = not (turns.own or self._session.library.is_from_kernel(record))
         turn = Turn(self._cell.key, run.log, self._options.new, foreign)
         conversation.commit(turn, live=turns is None)
         if not is_turn(run.log):

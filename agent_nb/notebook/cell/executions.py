@@ -29,16 +29,13 @@ _EVENT = "pre_run_cell"
 
 
 class Execution:
-    """One execution of a cell. Its runs are recorded with its `id`.
-
-    `lock` guards `played` and the count of runs.
-    """
+    """One execution of a cell; its runs are recorded with its `id`."""
 
     def __init__(self, cell: Cell) -> None:
         self.id = new_run_id()
         self.cell = cell
         self.played: set[str] = set()  # the ids of the recorded runs that were replayed
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # guards `played` and the count of runs
         self._runs = 0
 
     def ordinal(self) -> int:

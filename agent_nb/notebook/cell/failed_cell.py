@@ -24,7 +24,7 @@ from ..file_text import fence
 from ..files.library import Library
 from ..identity import Cell
 from .cell_prompt import NO_FAILED_CELL, CellPrompt
-from .context_cells import CODE, TRACEBACK, readable_cells
+from .context_cells import LONGEST_CODE, LONGEST_TRACEBACK, readable_cells
 from .ran_cells import RanCell
 
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
@@ -63,8 +63,8 @@ def _format_prompt(failed: RanCell, question: str) -> str:
     error = traceback.rpartition("\n")[2]
     parts = (
         f"This cell fails: {cut_end(error, _LONGEST_ERROR)}",
-        fence(cut_middle(_redact(failed.code), CODE), "python"),
-        fence(cut_middle(traceback, TRACEBACK)),
+        fence(cut_middle(_redact(failed.code), LONGEST_CODE), "python"),
+        fence(cut_middle(traceback, LONGEST_TRACEBACK)),
         "Find the cause, and say how to fix it.",
         question,
     )

@@ -34,10 +34,7 @@ def is_unshown(cell: Cell) -> bool:
 
 @lru_cache
 def supports_widgets() -> bool:
-    """Return whether a live view can be made of widgets here: it needs ipywidgets 8.
-
-    The version is read, nothing is imported. Colab has ipywidgets 7.7.
-    """
+    """Return whether widgets can be made: with ipywidgets 8, not 7.7 (Colab); imports nothing."""
     try:
         return int(version("ipywidgets").partition(".")[0]) >= 8
     except (PackageNotFoundError, ValueError):

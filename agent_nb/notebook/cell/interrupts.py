@@ -34,7 +34,7 @@ OURS = __name__.removesuffix("cell.interrupts")  # the prefix of our modules' na
 # data) sets this name to True: a press then interrupts it like the user's own code.
 STAND_IN = "ACTS_FOR_USER"
 KERNEL = "kernel interrupt"  # the source of a press by signal, in the log
-DOUBLE = 0.25  # s; presses closer to the first one than this are one press
+DOUBLE_CLICK = 0.25  # s; presses closer to the first one than this are one press
 
 
 class Interrupts:
@@ -95,21 +95,15 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._former_handler())
 
     def _former_handler(self) -> Any:
-        """Return the former handler, or Python's default for one that was set outside Python.
-
-        Such a handler reads as None and cannot be restored.
-        """
+        """Return the former handler; Python's own for one outside Python, which reads as None."""
         return self._former if self._former is not None else signal.default_int_handler
 
     def press(self, by: str = KERNEL) -> None:
-        """Count a press: by a signal, a button, or a cancellation of the cell's task.
-
-        `by` names the source in the log.
-        """
+        """Count a press by a signal, a button or a cancellation; the log names it as `by`."""
         now = self._clock()
         self.by = self.by or by
         self._first = self._first if self.presses else now
-        self.abandoned = self.abandoned or now - self._first >= DOUBLE
+        self.abandoned = self.abandoned or now - self._first >= DOUBLE_CLICK
         self.presses += 1
         self._on_press()
 

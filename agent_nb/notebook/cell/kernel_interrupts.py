@@ -52,11 +52,9 @@ class Request:
 
     def cell_begins(self) -> None:
         """Put our handler above the one that the kernel has set for the cell's code."""
-        if (
-            self.may_await
-            and self._below is None
-            and signal.getsignal(signal.SIGINT) != self.handle_outside
-        ):
+        if not self.may_await or self._below is not None:
+            return
+        if signal.getsignal(signal.SIGINT) != self.handle_outside:
             self._below = signal.signal(signal.SIGINT, self._handle_inside)
 
     def enter(self, interrupts: Interrupts) -> None:
@@ -101,10 +99,8 @@ class KernelHooks:
         # hooks set on the kernel object itself, None where its class has them
         self._own = {name: vars(self._kernel).get(name) for name in _HOOKS}
         self._pre, self._post = (getattr(self._kernel, name) for name in _HOOKS)
-        self._kernel.pre_handler_hook, self._kernel.post_handler_hook = (
-            self.before_request,
-            self.after_request,
-        )
+        self._kernel.pre_handler_hook = self.before_request
+        self._kernel.post_handler_hook = self.after_request
         shell.events.register("pre_run_cell", self.cell_begins)
 
     def before_request(self) -> None:
@@ -157,7 +153,6 @@ class KernelHooks:
             request = self._kernel.get_parent()
             if request["header"]["msg_type"] == "execute_request":
                 return str(request["content"]["code"])
-            return ""
         return ""
 
 

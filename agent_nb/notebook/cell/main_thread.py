@@ -32,7 +32,7 @@ from .interrupts import Interrupts
 from .open_figures import OpenFigures
 
 Fault = BaseException | None  # the exception of a job; None if it returned a value
-MAX_TRACEBACK = 6000  # characters of a traceback that a model reads
+LONGEST_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
@@ -244,7 +244,7 @@ class MainThread:
         for name in files - {""}:
             text = text.replace(name, "<cell>")
         home = str(Path.home())
-        return (text.replace(home, "~") if len(home) > 1 else text)[-MAX_TRACEBACK:].rstrip()
+        return (text.replace(home, "~") if len(home) > 1 else text)[-LONGEST_TRACEBACK:].rstrip()
 
 
 def self_driven_host(

@@ -67,10 +67,7 @@ class MapInputs:
         return self._stream
 
     def run_inputs(self, agent: Agent) -> RunInputs:
-        """Make the map and return its inputs, by which a record is found.
-
-        Raises UsageError for data or a prompt that cannot be used.
-        """
+        """Make the map and return its inputs. Raises UsageError for unusable data or prompts."""
         from ...rows import start_map
 
         options = self._options

@@ -39,10 +39,10 @@ from ..mentions import Written, find_written
 from .context_cells import describe_cell, readable_cells
 from .ran_cells import RanCell
 
-LARGEST = 64_000_000  # bytes of a file that is read
-SENT = 16_000  # characters of a file that the model reads
-DIGEST = 16  # characters of a digest of a file's bytes
-UNKNOWN = "?"  # the digest of a file too large to be read; two such files count as unchanged
+LARGEST_FILE = 64_000_000  # bytes of a file that is read
+LONGEST_SENT = 16_000  # characters of a file that the model reads
+DIGEST_LENGTH = 16  # characters of a digest of a file's bytes
+UNKNOWN_DIGEST = "?"  # the digest of a file too large to be read; two such files count as unchanged
 
 
 class Pointed(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Pointed(msgspec.Struct, frozen=True):
         return Pointed((*self.mentions, *other.mentions), (*self.texts, *other.texts))
 
 
-NOTHING = Pointed()
+NOTHING_POINTED = Pointed()
 
 
 class MentionTargets:
@@ -206,22 +206,22 @@ def _read_file(path: str, text: str, clean: Callable[[str], str]) -> tuple[Menti
     """Return a file below the notebook's folder, described; None if `path` may not be read."""
     try:
         with open_confined(os.curdir, path) as raw:
-            data = raw.read(LARGEST + 1)
+            data = raw.read(LARGEST_FILE + 1)
             size = os.fstat(raw.fileno()).st_size
     except (ToolError, OSError):
         return None
-    if len(data) > LARGEST:
-        return Mention(text, "file", path, UNKNOWN), _describe_binary(path, size, clean)
+    if len(data) > LARGEST_FILE:
+        return Mention(text, "file", path, UNKNOWN_DIGEST), _describe_binary(path, size, clean)
     mention = Mention(text, "file", path, digest_data(data))
     content = decode_text(data)
     if content is None:
         return mention, _describe_binary(path, size, clean)
-    return mention, describe_text(path, content, clean, SENT)
+    return mention, describe_text(path, content, clean, LONGEST_SENT)
 
 
 def digest_data(data: bytes) -> str:
     """Return the digest of a file as mentions name it."""
-    return hashlib.sha256(data).hexdigest()[:DIGEST]
+    return hashlib.sha256(data).hexdigest()[:DIGEST_LENGTH]
 
 
 def _describe_binary(path: str, size: int, clean: Callable[[str], str]) -> str:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
 # seconds to wait before each of the two nudges: on a busy machine the first may be too early, too
-AFTER = (0.1, 0.4)
+NUDGE_AFTER = (0.1, 0.4)
 
 
 class Nudger:
@@ -92,7 +92,7 @@ class Nudger:
                 numbers = _copy_signals(signals, current.former, nudge)
             if signal.SIGINT not in numbers:
                 continue
-            for seconds in AFTER:
+            for seconds in NUDGE_AFTER:
                 current.ended.wait(seconds)
                 with self._lock:
                     if current.ended.is_set():

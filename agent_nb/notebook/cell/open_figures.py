@@ -40,10 +40,7 @@ class OpenFigures:
 
     @classmethod
     def keep(cls, displays: CallDisplays, known: Sequence[Any]) -> None:
-        """Add the open figures that are not among the `known` ones to the displays of a call.
-
-        `known`: the figures that were open before the call.
-        """
+        """Add the open figures to the displays of a call, without those `known` before it."""
         for figure in cls.find().values():
             if any(figure is other for other in known):
                 continue

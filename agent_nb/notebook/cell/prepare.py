@@ -28,7 +28,7 @@ from .cell_tools import choose_tools
 from .context import build_context
 from .context_cells import cells_above
 from .failed_cell import make_fix_prompt
-from .mentioned import NOTHING, MentionTargets, Pointed
+from .mentioned import NOTHING_POINTED, MentionTargets, Pointed
 from .ran_cells import RanCell
 from .rerun import ReplayChoice, ReplayRules
 
@@ -105,7 +105,7 @@ def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], 
     With `--map` every name counts as a picture. Raises UsageError for an unusable file.
     """
     if options.map or not options.attach:
-        return options.attach, NOTHING
+        return options.attach, NOTHING_POINTED
     from .attached_files import Attached  # imported late: few cells attach a file
 
     attached = Attached.split(options.attach, session.shell.user_ns)
@@ -148,12 +148,9 @@ def gather_context(
     agent: Agent,
     prompt: CellPrompt,
     *,
-    attached: Pointed = NOTHING,
+    attached: Pointed = NOTHING_POINTED,
 ) -> Context:
-    """Return what the model reads about the notebook besides the prompt of a cell.
-
-    `attached`: the files of `--attach` other than pictures.
-    """
+    """Return what the model reads besides the prompt; `attached`: files other than pictures."""
 
     def above() -> list[RanCell]:
         return cells_above(session.shell, cell, session.library.file(cell.runner_options))

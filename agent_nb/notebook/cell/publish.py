@@ -25,10 +25,7 @@ _publishing: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 def publish_display(
     data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool
 ) -> None:
-    """Show `data` in the cell of the running context; `update` replaces a display.
-
-    `transient["display_id"]` names the display.
-    """
+    """Show `data` in the running cell; `update` replaces the display `transient["display_id"]`."""
     from IPython.display import publish_display_data
 
     token = _publishing.set(True)

@@ -30,15 +30,15 @@ from ..identity import Cell
 from . import executions
 from .capture import is_capturing
 
-MOST = 200  # cells
-LONGEST = 20_000  # characters of a text
+MOST_CELLS = 200  # cells
+LONGEST_TEXT = 20_000  # characters of a text
 _EVENT = "post_run_cell"
 # lines of `%agent` commands, which are not the user's code
 _COMMANDS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
-_RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)  # the line of dashes above a traceback
+_DASHES = re.compile(r"^-{20,}[^\S\n]*\n", re.M)  # the line of dashes above a traceback
 # descriptors of BaseException: attributes that an exception's own class defines could run code
 _TRACEBACK, _ARGUMENTS = (BaseException.__dict__[name] for name in ("__traceback__", "args"))
-_STOPS = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
+_STOPPING = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
 
 
 class RanCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +77,15 @@ class RanCells:
         cell = latest.cell if latest is not None else Cell(key="")
         fault = result.error_before_exec or result.error_in_exec
         self.forget(cell.deleted)
-        stopped = fault is None or issubclass(type(fault), _STOPS)
-        shown_traceback = "" if stopped else _read_traceback(shell, count, fault)
-        text = _read_result(shell, count) if result.result is not None else ""
-        self._add(count, raw, text, shown_traceback, cell.id, excluded=EXCLUDE in cell.tags)
+        has_failed = fault is not None and not issubclass(type(fault), _STOPPING)
+        ran = RanCell(
+            count=count,
+            id=cell.id,
+            result=_read_result(shell, count) if result.result is not None else "",
+            traceback=_read_traceback(shell, count, fault) if has_failed else "",
+            excluded=EXCLUDE in cell.tags,
+        )
+        self._add(ran, raw)
 
     def forget(self, deleted: Iterable[str]) -> None:
         """Forget cells that were deleted, by their ids."""
@@ -92,47 +97,33 @@ class RanCells:
         history = getattr(shell, "history_manager", None)
         for count, raw in enumerate(getattr(history, "input_hist_raw", ())):
             if count and isinstance(raw, str):
-                self._add(
-                    count, raw, _read_result(shell, count), _history_traceback(history, count)
-                )
+                shown = _history_traceback(history, count)
+                ran = RanCell(count=count, result=_read_result(shell, count), traceback=shown)
+                self._add(ran, raw)
 
-    def _add(
-        self,
-        count: int,
-        raw: str,
-        result: str,
-        shown_traceback: str,
-        cell_id: str = "",
-        *,
-        excluded: bool = False,
-    ) -> None:
-        """Note a cell as the latest and drop its former run; skip agent cells and empty cells."""
+    def _add(self, ran: RanCell, raw: str) -> None:
+        """Put a cell with the text `raw` in place of its former run, unless it is an agent cell."""
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         code = _cut_text(code)
-        key = cell_id or f"[{count}]"
-        replaced = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
-        for former in replaced:
-            del self._cells[former]
+        key = ran.id or f"[{ran.count}]"
+        for name, former in list(self._cells.items()):
+            if name == key or (not former.id and former.code == code):
+                del self._cells[name]
         if not code:
             return
-        self._cells[key] = RanCell(
-            count=count,
-            id=cell_id,
-            code=code,
-            result=_cut_text(result),
-            traceback=_cut_text(shown_traceback),
-            excluded=excluded,
-            text_hash=source_hash(raw),
+        result, shown = _cut_text(ran.result), _cut_text(ran.traceback)
+        self._cells[key] = msgspec.structs.replace(
+            ran, code=code, result=result, traceback=shown, text_hash=source_hash(raw)
         )
-        if len(self._cells) > MOST:
+        if len(self._cells) > MOST_CELLS:
             del self._cells[next(iter(self._cells))]
 
 
 def _cut_text(text: str) -> str:
-    """Return a text cut to `LONGEST`, redacted first: half a key is not recognised."""
-    if len(text) <= LONGEST:
+    """Return a text cut to `LONGEST_TEXT`, redacted first: half a key is not recognised."""
+    if len(text) <= LONGEST_TEXT:
         return text
-    return cut_middle(redact_text(text, collect_secrets()), LONGEST)
+    return cut_middle(redact_text(text, collect_secrets()), LONGEST_TEXT)
 
 
 def _read_result(shell: Any, count: int) -> str:
@@ -151,13 +142,8 @@ def _read_result(shell: Any, count: int) -> str:
 
 def _read_traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
-    lines = getattr(shell, "_last_traceback", None)  # only the shell of a kernel keeps it
-    kernel_traceback = (
-        _strip_traceback("\n".join(map(str, lines))) if isinstance(lines, list) else ""
-    )
-    return (
-        kernel_traceback or _history_traceback(shell.history_manager, count) or _format_fault(fault)
-    )
+    shown = _join_traceback(getattr(shell, "_last_traceback", None))  # only a kernel's shell has it
+    return shown or _history_traceback(shell.history_manager, count) or _format_fault(fault)
 
 
 def _format_fault(fault: BaseException) -> str:
@@ -165,19 +151,19 @@ def _format_fault(fault: BaseException) -> str:
     frames = _TRACEBACK.__get__(fault)
     arguments = _ARGUMENTS.__get__(fault)
     message = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
-    return "".join(
-        [*traceback.format_tb(frames), f"{type_name(type(fault))}: {message}".rstrip(": ")]
-    )
+    last = f"{type_name(type(fault))}: {message}".rstrip(": ")
+    return "".join([*traceback.format_tb(frames), last])
 
 
 def _history_traceback(history: Any, count: int) -> str:
-    lines = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
-    return _strip_traceback("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    return _join_traceback(getattr(history, "exceptions", {}).get(count, {}).get("traceback"))
 
 
-def _strip_traceback(shown: str) -> str:
-    """Return a traceback without colours and lines of dashes."""
-    return _RULE.sub("", strip_ansi(shown)).strip()
+def _join_traceback(lines: Any) -> str:
+    """Return the lines of a traceback without colours and lines of dashes; "" if they are none."""
+    if not isinstance(lines, list):
+        return ""
+    return _DASHES.sub("", strip_ansi("\n".join(map(str, lines)))).strip()
 
 
 _by_shell: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()

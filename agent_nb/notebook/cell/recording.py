@@ -168,20 +168,14 @@ class Recorder:
 
         The lock of the execution is held meanwhile: runs of one cell may begin on several threads.
         """
+        played = self.execution.played
         with self.execution.lock:
-            record = next(
-                (
-                    r
-                    for r in candidates
-                    if str(r["id"]) not in self.execution.played
-                    and Digests.read_record(r) == inputs
-                    and is_intact(r)
-                ),
-                None,
-            )
-            if record is not None:
-                self.execution.played.add(str(record["id"]))
-        return record
+            for record in candidates:
+                is_next = str(record["id"]) not in played and Digests.read_record(record) == inputs
+                if is_next and is_intact(record):
+                    played.add(str(record["id"]))
+                    return record
+        return None
 
     def _make_turns(self, record: Record) -> RecordedTurns:
         """Return the turns of a record. Raises UsageError if no user can allow its code."""
@@ -195,28 +189,21 @@ class Recorder:
         """Return the error that says why no record is played."""
         unplayed = [r for r in candidates if str(r["id"]) not in self.execution.played]
         recorded = Digests.read_record(unplayed[0]) if unplayed else None
-        names = inputs.digests.list_changes(recorded) if recorded is not None else ()
+        differences: Sequence[str] = ()
         if recorded is not None:
-            changes = (
-                ", ".join(inputs.name_inputs(events_of(unplayed[0]), names))
-                or "the record was changed"
-            )
+            names, events = inputs.digests.list_changes(recorded), events_of(unplayed[0])
+            changes = ", ".join(inputs.name_inputs(events, names)) or "the record was changed"
             cause = f"the run differs from its record ({changes})"
+            if names:
+                described = inputs.describe_differences(events, names)
+                differences = redact_value(described, secrets=collect_secrets())
         elif candidates:
             cause = f"all {len(candidates)} recorded runs of this cell are played already"
         else:
             cause = "this cell has no record of the run"
         advice = (self.library.finder.advice(self.cell), read_launch().why_not_live)
         reason = " ".join(filter(None, (f"Nothing to replay: {cause}.", *advice)))
-        error = NotReplayed(
-            reason,
-            redact_value(
-                inputs.describe_differences(events_of(unplayed[0]), names),
-                secrets=collect_secrets(),
-            )
-            if names
-            else (),
-        )
+        error = NotReplayed(reason, differences)
         return unreplayed_error(self._stream, unplayed, error, read_launch().why_not_live)
 
 

@@ -32,12 +32,10 @@ class HostGuard:
         self._shell = weakref.ref(shell)
         self._cells = Cells()
         self._proxy = ""  # the address of a proxy that refuses what child processes ask, or ""
-        self.watch.environment.quiet_libraries()
         self._begin_cell()
         shell.events.register("pre_run_cell", self._begin_cell)
         shell.events.register("post_run_cell", self._end_cell)
         self.watch.start()
-        self.watch.environment.lead_children(self.watch.refuse_target)
 
     def refuse_all(self, proxy: str) -> None:
         """Refuse every host but this machine, and point child processes to a proxy, for good."""
@@ -58,7 +56,7 @@ class HostGuard:
     def _begin_cell(self, _: Any = None) -> None:
         self._context = copy_context()  # it holds the kernel's request, which identifies the cell
         if self._proxy:
-            self.watch.environment.refuse_children(self._proxy, self._list_allowed())
+            self.watch.lead_to_proxy(self._proxy)
 
     def _end_cell(self, _: Any = None) -> None:
         if contacts := self.watch.take_contacts():

@@ -23,16 +23,7 @@ from functools import partial
 
 import msgspec
 
-from ...agent import (
-    REGISTRY,
-    Announced,
-    Changes,
-    Context,
-    RecordedTurns,
-    Resume,
-    Run,
-    Stream,
-)
+from ...agent import REGISTRY, Announced, Changes, Context, RecordedTurns, Resume, Run, Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
 from ...host import read_launch
@@ -60,7 +51,7 @@ from .failure import AgentCellError
 from .frontend import is_unshown
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .mentioned import NOTHING, MentionTargets
+from .mentioned import NOTHING_POINTED, MentionTargets
 from .prepare import (
     CellInputs,
     gather_context,
@@ -117,7 +108,7 @@ class CellRun:
         self._inputs: CellInputs | None = None
         self._agent: Agent | None = None
         self._context = Context()
-        self._attached = NOTHING
+        self._attached = NOTHING_POINTED
         self._choice = UNDECIDED
         self._driver: Driver | None = None  # of the latest stream
         self._stream: Stream | None = None

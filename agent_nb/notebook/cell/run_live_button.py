@@ -73,17 +73,15 @@ class RunLive:
     async def _run(self) -> None:
         """Run the cell; queued cells wait where the kernel can block them."""
         # ipykernel holds this lock while a cell runs: with it, cells wait for this run
-        lock = getattr(getattr(self._shell, "kernel", None), "_main_asyncio_lock", None)
-        blocking = (
-            lock if isinstance(lock, asyncio.Lock) and handles_messages_beside_cells() else None
-        )
-        async with blocking or nullcontext():
+        lock: Any = getattr(getattr(self._shell, "kernel", None), "_main_asyncio_lock", None)
+        is_blocking = isinstance(lock, asyncio.Lock) and handles_messages_beside_cells()
+        async with lock if is_blocking else nullcontext():
             try:
                 await self._go()
             except AgentCellError:
                 return  # the cards show it
             except AgentStopped:
-                if blocking:
+                if is_blocking:
                     abort_queue(self._shell.kernel)
 
 

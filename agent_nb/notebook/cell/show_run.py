@@ -28,10 +28,7 @@ from .frontend import can_ever_click, choose_view_kind
 
 
 def display_run(run: Run, view: str = "auto") -> None:
-    """Show a run in the cell that runs now, live while the run goes on.
-
-    Raises UsageError on an unknown `view` (see `VIEWS`).
-    """
+    """Show a run in the cell that runs now, live. Raises UsageError on a view not in `VIEWS`."""
     from IPython.core.getipython import get_ipython
 
     cell = Cells().current(get_ipython(), "", run.id)

@@ -37,7 +37,7 @@ from .map_inputs import MapInputs
 from .mentioned import MentionTargets
 from .prepare import read_prompt
 
-LONGEST = 50  # characters of a prompt
+LONGEST_PROMPT = 50  # characters of a prompt
 State = Literal[
     "recorded",  # a record has its inputs: it can be replayed
     "stale",  # the newest record has other inputs, or the variables that its run used look different
@@ -82,7 +82,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
                     MentionTargets(session.shell, cell, session.library).describe_changes,
                     attached=_split_attached(session, options).mentions,
                 )
-                state, why = _judge(matched, agent, session.shell.user_ns, compare)
+                state, why = _judge_match(matched, agent, session.shell.user_ns, compare)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         # a cell that cannot be judged is a turn for the cells below all the same
@@ -90,15 +90,12 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
         if turn:
             recorded[conversation].append(turn)
         began = read_start_time(records[0]) if records else 0.0
-        states.append(CellState(cell.id, clip_text(cell.body, LONGEST), state, why, began))
+        states.append(CellState(cell.id, clip_text(cell.body, LONGEST_PROMPT), state, why, began))
     return states
 
 
 def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
-    """Return the agent cells of the file in order, then unsaved ones in the order of first runs.
-
-    `started`: see `Session.started_cells`.
-    """
+    """Return the agent cells of the file, then unsaved `started` ones in their order."""
     unsaved = {key: cell for key, (cell, when) in started.items() if cell.id and when > file.saved}
     cells = []
     for cell_id in file.cell_ids:
@@ -138,13 +135,10 @@ def _split_attached(session: Session, options: Options) -> Attached:
     return Attached.split(names, session.shell.user_ns)
 
 
-def _judge(
+def _judge_match(
     matched: Match, agent: Agent, namespace: dict[str, Any], compare: Callable[..., Sequence[str]]
 ) -> tuple[State, str]:
-    """Return the state of a cell whose records were `matched`, and why.
-
-    `compare`: see `Changes.since`.
-    """
+    """Return the state of a cell with this match, and why; for `compare` see `Changes.since`."""
     if matched.record is None:
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))

@@ -21,8 +21,8 @@ from ...wire import redact_value
 from ..notices import print_warning
 
 VERSION = 1  # of the numbers
-LONGEST = 2000  # characters of a text in the metadata
-MOST = 50  # items of a list there
+LONGEST_TEXT = 2000  # characters of a text in the metadata
+MOST_ITEMS = 50  # items of a list there
 _RARE = frozenset({"rows", "denied", "cost", "error", "limit"})  # numbers that most runs lack
 
 
@@ -94,5 +94,5 @@ def _redact_and_cut(value: Any, secrets: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {k: _redact_and_cut(v, secrets) for k, v in value.items()}
     if isinstance(value, list):
-        return [_redact_and_cut(v, secrets) for v in value[:MOST]]
-    return redact_value(value, secrets=secrets)[:LONGEST] if isinstance(value, str) else value
+        return [_redact_and_cut(v, secrets) for v in value[:MOST_ITEMS]]
+    return redact_value(value, secrets=secrets)[:LONGEST_TEXT] if isinstance(value, str) else value

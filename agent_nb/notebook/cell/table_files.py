@@ -5,7 +5,7 @@ the separator are detected, and the size is bounded before a library reads the f
 
 Rules
 - The library is pandas, or polars where the notebook imports polars and not pandas.
-- Each of the first `SHEETS` sheets of an Excel file becomes a frame; empty sheets are left out.
+- Each of the first `MOST_SHEETS` sheets of an Excel file becomes a frame, if it is not empty.
 - Every exception of a library becomes a UsageError, since a broken file may raise anything.
 """
 
@@ -27,11 +27,11 @@ from ..notices import print_warning
 # it reads the user's data, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
 ACTS_FOR_USER = True
 # a file above one of these limits is refused, except for its further sheets
-LARGEST = 200_000_000  # bytes, also when unpacked
-COLUMNS = 10_000  # of any table
-CELLS = 5_000_000  # of an Excel file
-VALUES = 200_000_000  # of a Parquet file
-SHEETS = 20  # of an Excel file; further ones are left out
+LARGEST_FILE = 200_000_000  # bytes, also when unpacked
+MOST_COLUMNS = 10_000  # of any table
+MOST_CELLS = 5_000_000  # of an Excel file
+MOST_VALUES = 200_000_000  # of a Parquet file
+MOST_SHEETS = 20  # of an Excel file; further ones are left out
 _LONGEST_HEADER = 1_000_000  # characters
 _SEPARATORS = ",;\t|"
 _TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
@@ -99,12 +99,13 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     if not header.strip():
         raise UsageError(f"{name} is empty.")
     separator = _find_separator(header)
-    if len(header) == _LONGEST_HEADER or header.count(separator) >= COLUMNS:
-        raise UsageError(f"{name} has too long a first line, or more than {COLUMNS:,} columns.")
-    if (
-        _read_first_row(text, len(header)).count(separator) >= COLUMNS
-    ):  # it may be wider than the header
-        raise UsageError(f"{name} has more than {COLUMNS:,} columns in its first row.")
+    if len(header) == _LONGEST_HEADER or header.count(separator) >= MOST_COLUMNS:
+        raise UsageError(
+            f"{name} has too long a first line, or more than {MOST_COLUMNS:,} columns."
+        )
+    first_row = _read_first_row(text, len(header))  # it may be wider than the header
+    if first_row.count(separator) >= MOST_COLUMNS:
+        raise UsageError(f"{name} has more than {MOST_COLUMNS:,} columns in its first row.")
     module = _import_library(library, name)
     if library == "polars":
         return module.read_csv(text.encode(), separator=separator, try_parse_dates=True)
@@ -112,7 +113,7 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
 
 
 def _unpack(name: str, data: bytes) -> bytes:
-    """Return the bytes of a file that may be gzipped. Raises UsageError above `LARGEST`."""
+    """Return the bytes of a file that may be gzipped. Raises UsageError above `LARGEST_FILE`."""
     if not name.lower().endswith(".gz"):
         return data
     pieces, size = [], 0
@@ -120,7 +121,7 @@ def _unpack(name: str, data: bytes) -> bytes:
         for piece in read_unzipped([data]):
             pieces.append(piece)
             size += len(piece)
-            if size > LARGEST:
+            if size > LARGEST_FILE:
                 raise UsageError(_too_large(name))
     except WireError as fault:
         raise UsageError(f"{name} cannot be unpacked: {_shorten_error(fault)}") from None
@@ -128,7 +129,7 @@ def _unpack(name: str, data: bytes) -> bytes:
 
 
 def _too_large(name: str) -> str:
-    return f"{name} is larger than {LARGEST // 1_000_000} MB: read it in a cell, as far as you need it."
+    return f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: read it in a cell, as far as you need it."
 
 
 def _find_separator(header: str) -> str:
@@ -154,8 +155,10 @@ def _read_parquet(name: str, data: bytes, library: Library) -> Any:
 
         metadata = parquet.read_metadata(io.BytesIO(data))
         width, height = metadata.num_columns, metadata.num_rows
-    if width > COLUMNS or width * height > VALUES:
-        raise UsageError(f"{name} has more than {VALUES:,} values or {COLUMNS:,} columns.")
+    if width > MOST_COLUMNS or width * height > MOST_VALUES:
+        raise UsageError(
+            f"{name} has more than {MOST_VALUES:,} values or {MOST_COLUMNS:,} columns."
+        )
     return module.read_parquet(io.BytesIO(data))
 
 
@@ -163,15 +166,15 @@ def _read_excel(name: str, data: bytes, library: Library) -> dict[str, Any]:
     from openpyxl import load_workbook
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+        if sum(entry.file_size for entry in archive.infolist()) > LARGEST_FILE:
             raise UsageError(_too_large(name))
     module = _import_library(library, name)
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-    cells_left, frames = CELLS, {}
+    cells_left, frames = MOST_CELLS, {}
     try:
-        if (count := len(book.worksheets)) > SHEETS:
-            print_warning(f"{name} has {count} sheets; the first {SHEETS} were read.")
-        for sheet in book.worksheets[:SHEETS]:
+        if (count := len(book.worksheets)) > MOST_SHEETS:
+            print_warning(f"{name} has {count} sheets; the first {MOST_SHEETS} were read.")
+        for sheet in book.worksheets[:MOST_SHEETS]:
             sheet.reset_dimensions()  # the size that the file states may be wrong
             rows, cells_left = _read_rows(name, sheet.iter_rows(values_only=True), cells_left)
             if rows:
@@ -195,8 +198,10 @@ def _read_rows(
     for row in rows:
         width = next((n for n in range(len(row), 0, -1) if row[n - 1] is not None), 0)
         cells_left -= width + 1  # an empty row counts too, so that endless ones are refused
-        if cells_left < 0 or width > COLUMNS:
-            raise UsageError(f"{name} has more than {CELLS:,} cells or {COLUMNS:,} columns.")
+        if cells_left < 0 or width > MOST_COLUMNS:
+            raise UsageError(
+                f"{name} has more than {MOST_CELLS:,} cells or {MOST_COLUMNS:,} columns."
+            )
         if not width:
             empty += 1
             continue
@@ -204,8 +209,8 @@ def _read_rows(
         table.append(row[:width])
         empty = 0
     width = max(map(len, table), default=0)
-    if width * len(table) > CELLS:
-        raise UsageError(f"{name} has more than {CELLS:,} cells.")
+    if width * len(table) > MOST_CELLS:
+        raise UsageError(f"{name} has more than {MOST_CELLS:,} cells.")
     return table, cells_left
 
 
@@ -219,8 +224,7 @@ def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:
         labels.append(text if text not in labels else f"{text}_{number}")
     columns = list(zip_longest(*rows[1:]))
     columns += [(None,) * (len(rows) - 1)] * (width - len(columns))
+    values = {label: list(column) for label, column in zip(labels, columns, strict=True)}
     if module.__name__ == "polars":
-        return module.DataFrame(
-            {k: list(v) for k, v in zip(labels, columns, strict=True)}, strict=False
-        )
-    return module.DataFrame({k: list(v) for k, v in zip(labels, columns, strict=True)})
+        return module.DataFrame(values, strict=False)
+    return module.DataFrame(values)

@@ -43,7 +43,7 @@ from ...tape import (
     redact_exchange,
 )
 from ..notices import print_warning
-from .executions import Execution, executions_of
+from .executions import executions_of
 from .hidden_texts import hide_texts
 from .refusing import guard_hosts
 from .rerun import recording_advice, rerun_mode
@@ -162,16 +162,12 @@ class NotebookTape:
         executions = executions_of(self._session.shell)
         execution = executions.latest or executions.current()
         if execution.id not in self._calls:
-            self._calls[execution.id] = self._make_calls(execution)
+            mode = rerun_mode(str(self._session.defaults().get("rerun", "")), execution.cell)
+            calls = CellCalls(execution, self._records.read(execution.cell), mode)
+            if execution.id == self._last_ended:  # a thread calls between two cells
+                calls.line.end()
+            self._calls[execution.id] = calls
         return self._calls[execution.id]
-
-    def _make_calls(self, execution: Execution) -> CellCalls:
-        configured = str(self._session.defaults().get("rerun", ""))
-        mode = rerun_mode(configured, execution.cell)
-        calls = CellCalls(execution, self._records.read(execution.cell), mode)
-        if execution.id == self._last_ended:  # a thread calls between two cells
-            calls.line.end()
-        return calls
 
     def _go_live(self, calls: CellCalls, request: Request, headers: Mapping[str, str]) -> Live:
         journal = CallJournal(request, headers)
@@ -185,16 +181,14 @@ class NotebookTape:
     def _begin(self, calls: CellCalls, journal: CallJournal) -> None:
         cell, library = calls.execution.cell, self._session.library
 
-        def open_journal(run: str) -> Journal:
-            return Journal(
-                run,
-                cell=cell.key,
-                notebook=str(library.finder.path(cell.runner_options) or ""),
-                execution=calls.execution.id,
-                clean=not calls.journals,  # once per execution
-                warn=self._session.warn,
-            )
-
+        open_journal = partial(
+            Journal,
+            cell=cell.key,
+            notebook=str(library.finder.path(cell.runner_options) or ""),
+            execution=calls.execution.id,
+            clean=not calls.journals,  # once per execution
+            warn=self._session.warn,
+        )
         journal.open(collect_secrets(), open_journal)
         calls.journals.append(journal)
         calls.line.note_change()
@@ -228,11 +222,10 @@ class NotebookTape:
             self._last_ended = latest.id if latest is not None else ""
             executions = list(self._calls.values())
             taken = [(calls, calls.take_ended()) for calls in executions]
-            self._calls = {
-                execution: calls
-                for execution, calls in self._calls.items()
-                if calls.open or calls.ending or execution == self._last_ended
-            }
+            for calls in executions:
+                execution = calls.execution.id
+                if not calls.open and not calls.ending and execution != self._last_ended:
+                    del self._calls[execution]
         for calls in executions:
             calls.line.end()
         for contact in self._watch.take_contacts():
@@ -264,9 +257,8 @@ def _refuse_retries(response: Response) -> Response:
     """Return a recorded answer that keeps a library from sending its request again."""
     if not response.retried:
         return response
-    return msgspec.structs.replace(
-        response, headers={**response.headers, "x-should-retry": "false"}
-    )
+    headers = {**response.headers, "x-should-retry": "false"}
+    return msgspec.structs.replace(response, headers=headers)
 
 
 def _pass_by_proxies() -> dict[str, str]:

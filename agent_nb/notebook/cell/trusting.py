@@ -98,11 +98,7 @@ def list_offers(path: Path) -> list[Offer]:
     if not path.exists():
         raise UsageError(f"File or folder not found: {path}.")
     folder = path if path.is_dir() else path.parent
-    offers = (
-        Key.find_offer(folder=folder),
-        *_policy_offers(folder),
-        _configuration_offer(folder),
-    )
+    offers = (Key.find_offer(folder=folder), *_policy_offers(folder), _configuration_offer(folder))
     return [offer for offer in offers if offer is not None]
 
 
@@ -123,21 +119,18 @@ def list_permissions(_: Sequence[str] = ()) -> str:
     """Return the permissions of folders, one a line; for `trust-folder --list`."""
     rows = [f"{folder} may {may}" for folder, may in Offer.list_allowed()]
     if Offer.is_trusted_everywhere():
-        rows.insert(
-            0,
-            f"{Offer.TRUST_FOLDER} is set: in this process every folder may give keys and be obeyed",
-        )
+        effect = "in this process every folder may give keys and be obeyed"
+        rows.insert(0, f"{Offer.TRUST_FOLDER} is set: {effect}")
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 
 
 def _revoke_folders(arguments: Sequence[str]) -> str:
-    had_permissions = {
-        word: Offer.revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
-    }
-    return "\n".join(
-        f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"
-        for word, had in had_permissions.items()
-    )
+    lines = []
+    for folder in arguments or ["."]:
+        had_permissions = Offer.revoke_folder(os.path.expanduser(folder))
+        effect = "nothing is allowed any more" if had_permissions else "nothing was allowed"
+        lines.append(f"{folder}: {effect}")
+    return "\n".join(lines)
 
 
 # flags of `trust-folder` -> the function that handles the other arguments

@@ -39,12 +39,10 @@ def run_command(session: Session, line: str) -> Any:
 
 def help_(session: Session, _: list[str]) -> None:
     """list these commands"""
-    rows = [
-        (f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()
-    ]
-    print_text(
-        f"{format_table(rows)}\n%%agent? lists the options of a cell, %config AgentMagics their defaults."
-    )
+    helps = {name: (function.__doc__ or "").strip() for name, function in COMMANDS.items()}
+    table = format_table([(f"%agent {name}", text) for name, text in helps.items()])
+    more = "%%agent? lists the options of a cell, %config AgentMagics their defaults."
+    print_text(f"{table}\n{more}")
 
 
 COMMANDS: dict[str, Command] = {

@@ -25,15 +25,13 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
     run = find_run(session, arguments[1:])
     offers = list_offers(run.log)
     if not arguments:
-        show_parts(
-            session, *([_offer_table(offers)] if offers else [f"The run {run.id} offered no cell."])
-        )
+        none = f"The run {run.id} offered no cell."
+        show_parts(session, _offer_table(offers) if offers else none)
         return
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
     if not 0 < number <= len(offers):
-        raise UsageError(
-            f"The run {run.id} offered no cell {arguments[0]!r}. {_describe_offers(offers, latest=not arguments[1:])}"
-        )
+        offered = _describe_offers(offers, latest=not arguments[1:])
+        raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {offered}")
     insert_offer(session.shell, offers[number - 1], replace=_is_alone(session))
 
 

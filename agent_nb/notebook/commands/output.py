@@ -54,14 +54,12 @@ def show_parts(session: Session, *parts: str | Rows) -> None:
     from ...view import Node, Page, Row, Section, T, Table, draw_html
     from ..cell.publish import publish_display
 
-    def node(part: str | Rows) -> Node:
+    def make_node(part: str | Rows) -> Node:
         if isinstance(part, str):
             return Row((T(make_printable(part), tone="muted"),), wrap=True)
         names, *rows = [tuple(make_printable(value) for value in row) for row in part]
         return Table(names, tuple(rows))
 
-    page = Page(
-        "Agents of this notebook",
-        tuple(Section(str(i), node(part)) for i, part in enumerate(parts)),
-    )
+    sections = tuple(Section(str(number), make_node(part)) for number, part in enumerate(parts))
+    page = Page("Agents of this notebook", sections)
     publish_display({"text/html": draw_html(page), "text/plain": text}, {}, {}, False)

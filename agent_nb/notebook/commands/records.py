@@ -80,9 +80,10 @@ def _lost_remark(session: Session) -> str:
     here_count = len([f for f in lost.here if f.status == "lost"])
     of_notebook = f"{count_noun(here_count, 'run')} of this notebook {'was' if here_count == 1 else 'were'} lost: %agent recover"
     others_count = len([f for f in lost.others if f.status == "lost"])
-    return "; ".join(
-        [of_notebook] * bool(here_count) + [_others_remark(others_count)] * bool(others_count)
-    )
+    remarks = [of_notebook] if here_count else []
+    if others_count:
+        remarks.append(_others_remark(others_count))
+    return "; ".join(remarks)
 
 
 def _others_remark(count: int) -> str:
@@ -178,14 +179,11 @@ def forget_records(session: Session, arguments: list[str]) -> None:
         sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", (*NO, ""))
         print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
-    keys = _keys(session, arguments)
+    keys = _choose_keys(session, arguments)
     recorded = session.library.list_records(keys)
     recorded_ids = {record.get("id") for record in recorded}
-    runs = [
-        run
-        for key in (keys if keys is not None else list(session.runs))
-        for run in session.runs.pop(key, ())
-    ]
+    run_keys = list(session.runs) if keys is None else keys
+    runs = [run for key in run_keys for run in session.runs.pop(key, ())]
     own_records = [record for record in recorded if session.library.is_own(record)]
     ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
@@ -193,22 +191,17 @@ def forget_records(session: Session, arguments: list[str]) -> None:
             conversation.forget(key)
     drop_journals(ids)
     # rows of records that others made stay: their store may serve other notebooks
-    rows, faults = map_stores.forget_maps(
-        own_records, (run for run in runs if run.id not in recorded_ids)
-    )
+    unrecorded = (run for run in runs if run.id not in recorded_ids)
+    rows, faults = map_stores.forget_maps(own_records, unrecorded)
     stored = f" with {count_noun(rows, 'stored row')}" if rows else ""
     count = f"{count_noun(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
-    publish_display(
-        {"text/plain": "\n".join([text, *faults])},
-        {METADATA_KEY: {RunNumbers.FORGET: ids}},
-        {},
-        False,
-    )
+    shown = {"text/plain": "\n".join([text, *faults])}
+    publish_display(shown, {METADATA_KEY: {RunNumbers.FORGET: ids}}, {}, False)
 
 
-def _keys(session: Session, arguments: list[str]) -> list[str] | None:
+def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
     """Return the keys of the cells that the argument names, None for all.
 
     The argument is the id of a cell, or the beginning of the ids of several; without an argument
@@ -218,8 +211,7 @@ def _keys(session: Session, arguments: list[str]) -> list[str] | None:
     if arguments[:1] == ["all"]:
         return None
     if not arguments:
-        latest = session.latest
-        return [key for key, listed in session.runs.items() if latest in listed]
+        return [key for key, listed in session.runs.items() if session.latest in listed]
     name = arguments[0]
     keys = [name] if name in known_keys else [key for key in known_keys if key.startswith(name)]
     if not keys:

@@ -59,13 +59,11 @@ def export(session: Session, arguments: list[str]) -> None:
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
     # with the notebook's path, `html_page` finds what the cell displayed
-    located = Run(
-        run.log, cell=run.cell, notebook=run.notebook or str(session.library.finder.path() or "")
-    )
+    notebook = run.notebook or str(session.library.finder.path() or "")
+    located = Run(run.log, cell=run.cell, notebook=notebook)
+    form = path.suffix.lower().lstrip(".")
     try:
-        path.write_text(
-            exported([located], path.suffix.lower().lstrip(".")), encoding="utf-8", newline="\n"
-        )
+        path.write_text(exported([located], form), encoding="utf-8", newline="\n")
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
     print_text(f"Run {run.id} is written to {path}.")

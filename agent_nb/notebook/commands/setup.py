@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ...agent import Context
     from ..session import Session
 
-MOST = 1_000  # models that are listed
-UNSET = {  # option -> its effect where it is not set, as users read it
+MOST_MODELS = 1_000  # models that are listed
+WITHOUT_VALUE = {  # option -> its effect where it is not set, as users read it
     "approve": "'ask'",
     "tools": "python and add_cell",
     "rerun": "'auto'",
@@ -56,15 +56,11 @@ def show_models(session: Session, arguments: list[str]) -> None:
     except UsageError as fault:
         used = str(fault)
     providers = list_providers()
-    rows = [
-        ("provider", "server", "key"),
-        *((p.name, p.server, p.key) for p in providers if p.ready),
-    ]
+    ready = [(p.name, p.server, p.key) for p in providers if p.ready]
     without_key = ", ".join(p.name for p in providers if not p.ready)
     more = f"With a key (%agent key PROVIDER): {without_key}. " if without_key else ""
-    show_parts(
-        session, used, rows, f"{more}%agent models PROVIDER lists the models that it offers."
-    )
+    advice = f"{more}%agent models PROVIDER lists the models that it offers."
+    show_parts(session, used, [("provider", "server", "key"), *ready], advice)
 
 
 def _list_models(session: Session, provider: str) -> None:
@@ -78,11 +74,11 @@ def _list_models(session: Session, provider: str) -> None:
         print_text(f"{provider} is not asked which models it offers. {why}")
         return
     offered = _on_thread(lambda: list_models(provider))
-    session.offered[provider] = offered[:MOST]
-    more = f"\n… and {count_noun(len(offered) - MOST, 'more model')}" if len(offered) > MOST else ""
-    print_text(
-        "\n".join(f"{provider}/{name}" for name in offered[:MOST]) + more or "It offers none."
-    )
+    session.offered[provider] = offered[:MOST_MODELS]
+    lines = [f"{provider}/{name}" for name in offered[:MOST_MODELS]]
+    if left := offered[MOST_MODELS:]:
+        lines.append(f"… and {count_noun(len(left), 'more model')}")
+    print_text("\n".join(lines) or "It offers none.")
 
 
 def show_tools(session: Session, _: list[str]) -> None:
@@ -93,10 +89,8 @@ def show_tools(session: Session, _: list[str]) -> None:
     rows: list[tuple[str, str, str]] = []
     for plugin in list_plugins("tools"):
         try:
-            rows += [
-                (t.name, t.effect, t.spec.description.partition("\n")[0])
-                for t in Toolset.of_plugin(plugin)
-            ]
+            for tool in Toolset.of_plugin(plugin):
+                rows.append((tool.name, tool.effect, tool.spec.description.partition("\n")[0]))
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))
     default = "Without -t, and without %config AgentMagics.tools, a cell has python and add_cell; with -t none it has no tools."
@@ -110,10 +104,8 @@ def show_config(session: Session, _: list[str]) -> None:
     from ...models import Config
     from ..cell.trusting import list_permissions
 
-    rows = [
-        (f"AgentMagics.{name}", _describe_default(name, value))
-        for name, value in sorted(session.defaults().items())
-    ]
+    defaults = sorted(session.defaults().items())
+    rows = [(f"AgentMagics.{name}", _describe_default(name, value)) for name, value in defaults]
     exists = "" if Config.path().exists() else " (there is none)"
     advice = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
@@ -128,7 +120,7 @@ def _describe_default(name: str, value: Any) -> str:
     if name in LIMITS:
         limit = getattr(Limits(), LIMITS[name])
         return "no limit" if limit is None else f"{limit:g}" if type(limit) is float else str(limit)
-    return _describe_model() if name == "model" else UNSET.get(name, "none")
+    return _describe_model() if name == "model" else WITHOUT_VALUE.get(name, "none")
 
 
 def _describe_model() -> str:
@@ -203,9 +195,8 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
         raise UsageError(
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
-    print_text(
-        f"The key of {provider} is kept in {Key.keep(provider, entered, keyring=bool(flags))}."
-    )
+    kept_in = Key.keep(provider, entered, keyring=bool(flags))
+    print_text(f"The key of {provider} is kept in {kept_in}.")
 
 
 def trust_folder(session: Session, arguments: list[str]) -> None:
@@ -226,14 +217,13 @@ def show_doctor(session: Session, _: list[str]) -> None:
     from ..doctor import Finding, collect_findings
 
     cell = session.cells.current(session.shell, "doctor", "")
+    has_clicks = can_click_now(session.shell, cell)
+    clicks = "yes" if has_clicks else "no: interrupt the kernel to stop"
     rows = (
         ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
         ("view", choose_view_kind("auto", cell)),
-        (
-            "clicks while a cell runs",
-            "yes" if can_click_now(session.shell, cell) else "no: interrupt the kernel to stop",
-        ),
+        ("clicks while a cell runs", clicks),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
     here = [Finding(topic, "info", text) for topic, text in rows]

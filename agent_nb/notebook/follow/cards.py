@@ -23,7 +23,7 @@ from ...events import LOST, Event, EventLog, complete_log, encode_event
 from ...record import Provenance, Record, events_of, log_of, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
-from ..cell.summary import LONGEST, summarize_run
+from ..cell.summary import LONGEST_TEXT, summarize_run
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
@@ -132,7 +132,7 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
     pairs = enumerate(zip_longest(events_of(record), log), 1)
     seq, (recorded, fresh) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
     texts = {
-        name: encode_event(event).decode()[:LONGEST] if event else ""
+        name: encode_event(event).decode()[:LONGEST_TEXT] if event else ""
         for name, event in (("recorded", recorded), ("fresh", fresh))
     }
     return {"name": "the source", "seq": seq, **texts}
