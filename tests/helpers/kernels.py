@@ -11,7 +11,7 @@ from helpers.marks import starts
 from helpers.paths import python_path
 from jupyter_client.manager import KernelManager
 
-from agent_nb.notebook.cell.interrupts import DOUBLE
+from agent_nb.notebook.cell.interrupts import DOUBLE_CLICK
 
 OTHERS = [
     python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
@@ -113,7 +113,7 @@ class Kernel:
 
     def between_presses(self):
         """Wait until a further press is one of its own, on a busy machine too."""
-        time.sleep(4 * DOUBLE)
+        time.sleep(4 * DOUBLE_CLICK)
 
     def close(self):
         """End the kernel."""

@@ -202,7 +202,7 @@ def test_a_small_parquet_file_of_many_values_is_refused(monkeypatch, library):
     pytest.importorskip(library)
     raw = io.BytesIO()
     pd.DataFrame({"a": [1] * 1_000_000}).to_parquet(raw)
-    monkeypatch.setattr(table_files, "VALUES", 999_999)
+    monkeypatch.setattr(table_files, "MOST_VALUES", 999_999)
     with pytest.raises(UsageError, match="more than 999,999 values"):
         read_tables("a.parquet", raw.getvalue(), library)
 
