@@ -14,7 +14,7 @@ from IPython.core.error import StdinNotImplementedError
 
 from agent_nb.errors import Cancelled, ToolError, UsageError
 from agent_nb.notebook.cell.driver import Driver
-from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
+from agent_nb.notebook.cell.interrupts import DOUBLE_CLICK, Interrupts
 
 
 class Script:
@@ -109,7 +109,9 @@ def test_brief_work_that_does_not_stop_is_abandoned_at_a_second_press(drive):
 
     def press_twice():
         signal.raise_signal(signal.SIGINT)
-        asyncio.get_running_loop().call_later(DOUBLE + 0.1, signal.raise_signal, signal.SIGINT)
+        asyncio.get_running_loop().call_later(
+            DOUBLE_CLICK + 0.1, signal.raise_signal, signal.SIGINT
+        )
 
     driver, _ = drive(work, press_twice, brief=True)
     assert driver.abandoned
@@ -285,7 +287,7 @@ def test_a_second_interrupt_abandons_work_that_does_not_stop(drive):
             try:
                 await asyncio.sleep(0.01)
             except asyncio.CancelledError:
-                time.sleep(1.1 * DOUBLE)
+                time.sleep(1.1 * DOUBLE_CLICK)
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     driver, value = drive(work, beside=press)

@@ -18,7 +18,7 @@ from agent_nb import notebook
 from agent_nb.agent.interpolate import PromptTemplate
 from agent_nb.notebook.cell import approvals, map_inputs
 from agent_nb.notebook.cell.interrupts import DOUBLE_CLICK, Interrupts
-from agent_nb.notebook.cell.nudge import AFTER, NUDGE
+from agent_nb.notebook.cell.nudge import NUDGE, NUDGE_AFTER
 from agent_nb.rows.map.table.rows import rows_of
 from agent_nb.rows.map.table.template import Template
 from agent_nb.tools.base import Question
@@ -237,7 +237,7 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
         def job():
             with suppress(KeyboardInterrupt):
                 names["go"]()
-            time.sleep(2 * sum(AFTER))
+            time.sleep(2 * sum(NUDGE_AFTER))
 
         names = user(self.LATE, threading=threading)
         ours, theirs = socket.socketpair()
@@ -286,7 +286,7 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
             interrupts.guard("job", job)
         before = signal.signal(NUDGE, lambda *_: nudges.append(NUDGE))
         try:
-            late.wait(sum(AFTER) + 0.2)
+            late.wait(sum(NUDGE_AFTER) + 0.2)
         finally:
             signal.signal(NUDGE, before)
         assert nudges == []

@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.notebook.cell import display as module
-from agent_nb.notebook.cell.display import NOTHING, Display
+from agent_nb.notebook.cell.display import EMPTY_OUTPUT, Display
 from agent_nb.notebook.identity import Cell
 from agent_nb.notebook.options import Options
 from agent_nb.wire.charts import PLOTLY
@@ -51,7 +51,7 @@ def close(charts, run="r1", replaces=""):
 def kinds(outputs):
     """Return what each output is: a chart, nothing, or a part of the page."""
     bundles = [bundle for bundle, _ in outputs.values()]
-    return ["chart" if PLOTLY in b else "" if b == NOTHING else "page" for b in bundles]
+    return ["chart" if PLOTLY in b else "" if b == EMPTY_OUTPUT else "page" for b in bundles]
 
 
 def test_each_part_is_an_output_with_the_id_of_its_run(outputs):
