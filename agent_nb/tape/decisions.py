@@ -86,7 +86,7 @@ class Decisions:
         if not isinstance(decision, Live):
             return decision, Charge()
         try:
-            return decision, self.spending.charge(request)
+            return decision, self.spending.estimate(request)
         except UsageError as fault:
             decision.finish(None)
             return Refusal(str(fault)), Charge()

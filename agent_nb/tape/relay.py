@@ -34,6 +34,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import h11
+import msgspec
 
 from ..errors import AgentError, ModelError, UsageError
 from ..host import Background
@@ -181,8 +182,8 @@ class Relay:
             self._tasks.discard(task)
             writer.close()
 
-    def route(self, target: str) -> tuple[Provider, Http, str, str] | None:
-        """Return provider, server, path and query of a request's target, None for a foreign one."""
+    def find_route(self, target: str) -> _Route | None:
+        """Return where a request's target leads, None for a foreign one."""
         try:
             parts = urlsplit(target)
         except ValueError:
@@ -196,7 +197,16 @@ class Relay:
         (provider, upstream), path = known, f"{slash}{path}"
         if "/../" in f"{path}/" or not path.startswith(f"{provider.tail}/"):
             return None
-        return provider, upstream, path.removeprefix(provider.tail), parts.query
+        return _Route(provider, upstream, path.removeprefix(provider.tail), parts.query)
+
+
+class _Route(msgspec.Struct, frozen=True):
+    """Where a request leads: a provider's server, and path and query below its base URL."""
+
+    provider: Provider
+    upstream: Http
+    path: str
+    query: str
 
 
 class _Connection:
@@ -274,53 +284,64 @@ class _Connection:
             why = self._relay.refuse(target)
             await self._reply(403, {"content-type": "text/plain"}, why.encode(), reason=why)
             return
-        route = self._relay.route(target)
+        route = self._relay.find_route(target)
         if route is None:
             await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
             return
-        provider, upstream, path, query = route
         if body is None:
-            await self._refuse(provider, path, Refusal(_TOO_LARGE, 413))
+            await self._refuse(route, Refusal(_TOO_LARGE, 413))
             return
         headers = join_headers(head.headers)
         request = Request(
             method=head.method.decode("latin-1"),
-            provider=provider.name,
-            path=path,
-            query=query,
+            provider=route.provider.name,
+            path=route.path,
+            query=route.query,
             body=Body.read(body, headers.get("content-type", "")),
         )
         decision = await self._relay.decisions.decide(request, headers)
         if isinstance(decision, Live):
-            finish, self._sent = decision.finish, None
-            beginning = asyncio.ensure_future(_begin(decision))
-            try:
-                await self._forward(
-                    route[:2], request, headers, body, begun=beginning, receive=decision.receive
-                )
-                return
-            except UsageError as fault:  # nothing runs live here
-                decision = Refusal(str(fault))
-            except ModelError as fault:  # no answer has begun
-                why = f"The tape has no answer of {upstream.address}{path}: {fault}"
-                decision = Refusal(why, 502, passing=fault.retryable)
-            finally:
-                # also if the client goes away
-                ending = _end(beginning, finish, self._sent)
-                await asyncio.shield(asyncio.ensure_future(ending))
-        if isinstance(decision, Refusal):
-            await self._refuse(provider, path, decision)
+            refusal = await self._go_live(decision, route, request, headers, body)
+            if refusal is not None:
+                await self._refuse(route, refusal)
+        elif isinstance(decision, Refusal):
+            await self._refuse(route, decision)
         else:
             answered = dict(decision.headers)
             if "location" in answered:
-                answered["location"] = f"{self._relay.address(provider)}{answered['location']}"
+                base = self._relay.address(route.provider)
+                answered["location"] = f"{base}{answered['location']}"
             await self._reply(decision.status, answered, *decision.body.pieces())
 
-    async def _refuse(self, provider: Provider, path: str, refusal: Refusal) -> None:
-        text = json.dumps(make_error(provider.name, path, refusal.status, refusal.message))
+    async def _go_live(
+        self,
+        decision: Live,
+        route: _Route,
+        request: Request,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Refusal | None:
+        """Send a request on and its answer back; return why no answer came, None if one did."""
+        self._sent = None
+        begun = asyncio.ensure_future(_begin(decision))
+        try:
+            await self._forward(decision, route, request, headers, body, begun=begun)
+        except UsageError as fault:  # nothing runs live here
+            return Refusal(str(fault))
+        except ModelError as fault:  # no answer has begun
+            why = f"The tape has no answer of {route.upstream.address}{route.path}: {fault}"
+            return Refusal(why, 502, passing=fault.retryable)
+        finally:
+            # also if the client goes away
+            ending = _end(begun, decision, self._sent)
+            await asyncio.shield(asyncio.ensure_future(ending))
+        return None
+
+    async def _refuse(self, route: _Route, refusal: Refusal) -> None:
+        error = make_error(route.provider.name, route.path, refusal.status, refusal.message)
         again = str(refusal.passing).lower()
-        named = {"content-type": "application/json", "x-should-retry": again}
-        await self._reply(refusal.status, named, text.encode())
+        headers = {"content-type": "application/json", "x-should-retry": again}
+        await self._reply(refusal.status, headers, json.dumps(error).encode())
 
     async def _reply(
         self, status: int, headers: Mapping[str, str], *pieces: bytes, reason: str = ""
@@ -333,16 +354,16 @@ class _Connection:
 
     async def _forward(
         self,
-        server: tuple[Provider, Http],
+        decision: Live,
+        route: _Route,
         request: Request,
         headers: Mapping[str, str],
         body: bytes,
         *,
         begun: asyncio.Future[None],
-        receive: Callable[[int, Mapping[str, str], bytes], None],
     ) -> None:
         """Send a request on and its answer back; set `_sent` if an answer began."""
-        provider, upstream = server
+        upstream, receive = route.upstream, decision.receive
         passed = select_sent(headers)
         if not body and request.method in ("POST", "PUT", "PATCH"):
             passed["content-length"] = "0"
@@ -357,7 +378,7 @@ class _Connection:
             redirect = Redirect(upstream.address, target, answered.pop("location", ""))
             if redirect.path:
                 answered["location"] = redirect.path
-            passed_on = select_answered(raw, redirect.lead(self._relay.address(provider)))
+            passed_on = select_answered(raw, redirect.lead(self._relay.address(route.provider)))
             try:
                 await asyncio.shield(begun)
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
@@ -389,12 +410,10 @@ async def _begin(decision: Live) -> None:
     decision.begin()
 
 
-async def _end(
-    beginning: asyncio.Future[None], finish: Callable[[Sent | None], None], sent: Sent | None
-) -> None:
-    """Finish an exchange whose beginning is done, in a thread, as other streams need the loop."""
-    await asyncio.wait({beginning})
-    await asyncio.to_thread(finish, sent)
+async def _end(begun: asyncio.Future[None], decision: Live, sent: Sent | None) -> None:
+    """Finish an exchange after its beginning, in a thread, as other streams need the loop."""
+    await asyncio.wait({begun})
+    await asyncio.to_thread(decision.finish, sent)
 
 
 async def _do_nothing() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,7 +28,8 @@ from .exchange import Exchange, Request
 from .spending import Prices
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
-_INSTRUCTING = ("system", "developer")  # roles of messages that are no prompts
+_NO_PROMPTS = ("system", "developer")  # roles of messages that are no prompts
+_LONGEST_RAW = 2000  # characters of an answer that is an error
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
 _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
 UNANSWERED = "not answered in this notebook"
@@ -95,17 +96,20 @@ def add_events(
 def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None, prices: Prices) -> None:
     """End the log of an exchange; `reader` has read its answer, None: it could not be read."""
     response = exchange.response
-    fine = response.status < 400 and response.complete
+    status: Literal["ok", "error", "interrupted"] = "ok" if response.complete else "interrupted"
     if response.status >= 400:
+        status = "error"
         text = b"".join(response.body.pieces()).decode("utf-8", "replace")
         message = f"The server answered {response.status}."
-        log.append(Error(code="provider", message=message, raw=text[:2000], origin="imported"))
+        log.append(
+            Error(code="provider", message=message, raw=text[:_LONGEST_RAW], origin="imported")
+        )
     elif reader is not None:
         add_events(log, _read_spending(exchange, reader, prices))
-    result = "ok" if fine else f"error: {response.status}"
+    result = "ok" if status == "ok" else f"error: {response.status}"
     data = {"status": response.status, "attempts": exchange.attempts}
     log.append(Node(phase="exit", result=result, data=data, **_NODE))
-    log.append(End(status="ok" if fine else "error" if response.status >= 400 else "interrupted"))
+    log.append(End(status=status))
 
 
 def _read_spending(exchange: Exchange, reader: AnswerReader, prices: Prices) -> Iterator[Event]:
@@ -136,7 +140,7 @@ def _read_prompt(body: Mapping[str, Any]) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value:
-            messages = [m for m in value if as_dict(m).get("role") not in _INSTRUCTING]
+            messages = [m for m in value if as_dict(m).get("role") not in _NO_PROMPTS]
             return _read_text(drop_reminders((messages or value)[-1]))
     return ""
 

@@ -82,9 +82,7 @@ class Spending:
         self._notify()
 
     async def begin(self, charge: Charge) -> Refusal | None:
-        """Count a call as under way, until `end`, when there is room for it; return why it is
-        refused if there will be none.
-        """
+        """Count a call as under way once there is room; return a refusal if there is none."""
         if not charge.cost:
             return None
         with self._lock:
@@ -92,10 +90,10 @@ class Spending:
         try:
             while True:
                 with self._lock:
-                    if self._waiting[0] is charge and self._fits(charge):
+                    if self._waiting[0] is charge and self._fits_now(charge):
                         self._under_way.add(charge)
                         return None
-                    if not self._may_fit(charge):
+                    if not self._fits_alone(charge):
                         return Refusal(self._explain(charge), 429)
                     changed = self._changed
                 # shielded: others wait for it, too
@@ -123,7 +121,7 @@ class Spending:
             changed, self._changed = self._changed, Future()
         changed.set_result(None)
 
-    def charge(self, request: Request) -> Charge:
+    def estimate(self, request: Request) -> Charge:
         """Return what a request may cost. Raises UsageError if a budget needs its price."""
         if not self.budget or request.method != "POST" or request.path.endswith(_FREE):
             return Charge()
@@ -138,14 +136,14 @@ class Spending:
             tariff,
         )
 
-    def _fits(self, charge: Charge) -> bool:
+    def _fits_now(self, charge: Charge) -> bool:
         """Return whether a call may begin now."""
         if not self.budget or not self._under_way:
-            return self._may_fit(charge)
+            return self._fits_alone(charge)
         under_way = sum(each.cost for each in self._under_way)
         return under_way + charge.cost <= self.budget - self.spent + 1e-9
 
-    def _may_fit(self, charge: Charge) -> bool:
+    def _fits_alone(self, charge: Charge) -> bool:
         """Return whether a call may begin when it is alone."""
         return not self.budget or self.spent + charge.cost_sent < self.budget
 

@@ -18,8 +18,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from ..host import Background
 
-_PIECE = 1 << 16
-_OURS = (b"connection", b"proxy-connection", b"proxy-authorization")  # headers that end here
+_PIECE = 1 << 16  # bytes that are read at once
+_ENDING_HERE = (b"connection", b"proxy-connection", b"proxy-authorization")  # headers
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Tunnel:
@@ -49,41 +50,41 @@ class Tunnel:
                 return
             url = urlsplit(target if "://" in target else f"//{target}")
             try:
-                ends = await asyncio.open_connection(url.hostname or ".invalid", url.port or 80)
+                server = await asyncio.open_connection(url.hostname or ".invalid", url.port or 80)
             except (OSError, ValueError) as fault:
                 _answer(writer, 502, str(fault))
                 return
-            await _pass(method, url, head, (reader, writer), ends)
+            await _pass_on(method, url, head, (reader, writer), server)
         except (OSError, ValueError, EOFError, asyncio.LimitOverrunError):
             pass  # the connection is closed: what came may be a part of an answer
         finally:
             writer.close()
 
 
-async def _pass(
+async def _pass_on(
     method: bytes,
     url: SplitResult,
     head: bytes,
-    client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    ends: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    client: _Streams,
+    server: _Streams,
 ) -> None:
-    """Pass the bytes of a connection on, in both directions; `ends` are those of the server."""
-    (reader, writer), (answers, server) = client, ends
+    """Pass the bytes of a connection on, in both directions."""
+    (from_client, to_client), (from_server, to_server) = client, server
     if method == b"CONNECT":
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        to_client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     else:
         path = url._replace(scheme="", netloc="").geturl() or "/"
         lines = head.split(b"\r\n")[1:-2]
-        passed = [line for line in lines if line.partition(b":")[0].lower() not in _OURS]
+        passed = [line for line in lines if line.partition(b":")[0].lower() not in _ENDING_HERE]
         first = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))
-        server.write(b"\r\n".join([first, *passed, b"connection: close", b"", b""]))
-    asking = asyncio.ensure_future(_pump(reader, server))
+        to_server.write(b"\r\n".join([first, *passed, b"connection: close", b"", b""]))
+    asking = asyncio.ensure_future(_pump(from_client, to_server))
     try:
-        await _pump(answers, writer)
+        await _pump(from_server, to_client)
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        server.close()
+        to_server.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

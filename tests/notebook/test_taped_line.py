@@ -5,7 +5,7 @@ import pytest
 from agent_nb.agent.run import Run
 from agent_nb.events import Counts, EventLog, Metric, RunStart
 from agent_nb.notebook.cell import taped_line
-from agent_nb.notebook.cell.taped_line import LiveLine, describe_calls
+from agent_nb.notebook.cell.taped_line import CountedCalls, LiveLine
 from agent_nb.notebook.identity import Cell
 
 
@@ -26,7 +26,7 @@ def start_line(misses=(), **where):
     log.append(RunStart(model="openai/m"))
     runs = [Run(log)]
     cell = Cell(**{"key": "a", "id": "a", "kernel": True, "stdin": True, **where})
-    return LiveLine(cell, "e1", lambda: (runs, 0, misses))
+    return LiveLine(cell, "e1", lambda: CountedCalls(runs, 0, misses))
 
 
 def test_the_end_of_the_cell_empties_the_line_and_later_calls_draw_nothing(lines):
@@ -89,6 +89,6 @@ def test_a_sum_without_the_price_of_one_call_says_at_least():
         log.append(Metric(step=counts, total=counts))
         return Run(log)
 
-    assert "· $0.30" in describe_calls([priced(0.1), priced(0.2)], 0, ())
-    assert "· at least $0.10" in describe_calls([priced(0.1), priced(None)], 0, ())
-    assert "$" not in describe_calls([priced(None)], 0, ())
+    assert "· $0.30" in CountedCalls([priced(0.1), priced(0.2)], 0, ()).describe()
+    assert "· at least $0.10" in CountedCalls([priced(0.1), priced(None)], 0, ()).describe()
+    assert "$" not in CountedCalls([priced(None)], 0, ()).describe()

@@ -155,7 +155,7 @@ def test_calls_that_wait_begin_when_the_budget_is_raised(provider, priced):
 
 def begin(spending, request):
     """Return the charge of a request that begins, else why it is refused."""
-    charge = spending.charge(request)
+    charge = spending.estimate(request)
     return asyncio.run(spending.begin(charge)) or charge
 
 
@@ -204,7 +204,7 @@ def test_a_client_that_goes_away_while_its_call_waits_ends_the_call(spending):
 
 def test_calls_wait_in_their_order_and_one_that_leaves_lets_the_next_begin(spending):
     async def play():
-        first, large, small = (spending.charge(request(max_tokens=n)) for n in (500, 900, 100))
+        first, large, small = (spending.estimate(request(max_tokens=n)) for n in (500, 900, 100))
         assert await spending.begin(first) is None
         waiting = [asyncio.ensure_future(spending.begin(each)) for each in (large, small)]
         await asyncio.sleep(0.05)
@@ -273,15 +273,15 @@ def test_what_is_no_model_call_passes_a_used_up_budget(spending, free):
 
 
 def test_an_estimate_counts_what_a_request_allows_and_a_picture_once(spending):
-    allowed = [spending.charge(request(max_tokens=n)).cost for n in (10, 20)]
+    allowed = [spending.estimate(request(max_tokens=n)).cost for n in (10, 20)]
     assert allowed[1] - allowed[0] == pytest.approx(0.01)
-    assert spending.charge(request(n=3)).cost > 3 * 0.01
-    one, many = (spending.charge(request(max_tokens=None, n=n)).cost for n in (1, 3))
+    assert spending.estimate(request(n=3)).cost > 3 * 0.01
+    one, many = (spending.estimate(request(max_tokens=None, n=n)).cost for n in (1, 3))
     assert many > 2.9 * one  # also where the request limits nothing
     picture = request(
         messages=[{"role": "user", "content": "data:image/png;base64," + "A" * 10**6}]
     )
-    assert spending.charge(picture).sent < 1_100
+    assert spending.estimate(picture).sent < 1_100
 
 
 def test_a_model_in_the_path_of_a_request_is_priced():

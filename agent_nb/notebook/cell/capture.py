@@ -110,10 +110,7 @@ def capture_job(
 
 
 def hook_displays(shell: Any) -> None:
-    """From now on, pass what a tool displays to its call.
-
-    In a terminal, which has no messages of displays, only formatted values are passed.
-    """
+    """From now on, pass what a tool displays to its call; in a terminal formatted values alone."""
     OutputCapture.hook(shell.display_formatter, "format", _wrap_format)
     if hasattr(shell, "kernel"):
         OutputCapture.hook(shell.display_pub, "publish", _wrap_publish)

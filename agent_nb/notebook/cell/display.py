@@ -216,10 +216,7 @@ def warn_of_faults(log: EventLog) -> None:
 
 
 class UntilDrift:
-    """The log of a replay as its view shows it: up to a drift from which the run goes on live.
-
-    It leaves out the events that close the replay's log.
-    """
+    """The log of a replay as its view shows it: up to a drift, without the events that close it."""
 
     def __init__(self, replay: Stream) -> None:
         self.run = replay.log.run

@@ -296,10 +296,7 @@ def _error_for_caller(fault: BaseException) -> BaseException:
 def _forward_to_loop(
     loop: asyncio.AbstractEventLoop, on_output: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return a function that passes text, from any thread, to `on_output` on `loop`.
-
-    Pieces are joined until the loop has time for them.
-    """
+    """Return a function that hands text from any thread, joined, to `on_output` on `loop`."""
     lock = threading.Lock()
     pieces: list[str] = []
 

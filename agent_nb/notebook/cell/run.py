@@ -120,9 +120,9 @@ class CellRun:
 
     async def go(self) -> None:
         """Run the cell. Raises AgentCellError, and AgentStopped when the user stopped it."""
-        button = self._replaced is not None
-        with cell_interrupts(self.session.shell, alone=button) as interrupts:
-            if not button:
+        by_button = self._replaced is not None
+        with cell_interrupts(self.session.shell, alone=by_button) as interrupts:
+            if not by_button:
                 self.session.remove_button(self.cell.key, gone=True)
             run = await self._run(interrupts)
         if interrupts.stopped:
@@ -145,9 +145,8 @@ class CellRun:
             except AgentError as fault:
                 ending = self._make_ending()
                 message = ending.show_refused(fault, self._unused_log())
-                raise AgentCellError(
-                    message, ending.short_error_line("the run could not start")
-                ) from None
+                short = ending.short_error_line("the run could not start")
+                raise AgentCellError(message, short) from None
             assert self._conversation is not None
             assert self._inputs is not None
             self._inputs.publish(self.session.shell.user_ns, self._options)
@@ -294,9 +293,7 @@ class CellRun:
     ) -> Work:
         """Show and announce a stream that is about to start, and return its work.
 
-        `replayed`: how many events of a replay the stream begins with; the open view shows them
-        already.
-        `brief`: see `Work`.
+        `replayed`: how many events of a replay the open view shows already. `brief`: see `Work`.
         """
         self._stream, self._driver = stream, driver
         self._controls.steer(driver)

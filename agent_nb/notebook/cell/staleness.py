@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -76,13 +76,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
             if not options.source:
                 agent = make_agent(options)
                 history = _choose_history(session, cell, options, recorded[options.conversation])
-                inputs = _compute_inputs(session, cell, agent, options, history)
-                matched = Match.find(records, inputs.digests)
-                compare = partial(
-                    MentionTargets(session.shell, cell, session.library).describe_changes,
-                    attached=_split_attached(session, options).mentions,
-                )
-                state, why = _judge_match(matched, agent, session.shell.user_ns, compare)
+                state, why = _judge_cell(session, cell, options, agent, history)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         # a cell that cannot be judged is a turn for the cells below all the same
@@ -100,11 +94,32 @@ def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -
     cells = []
     for cell_id in file.cell_ids:
         parts = agent_cell(file.sources.get(cell_id, ""))
-        cell = unsaved.pop(cell_id, None) or (
-            Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
-        )
-        cells += [cell] if cell is not None else []
+        if cell_id in unsaved:
+            cells.append(unsaved.pop(cell_id))
+        elif parts:
+            cells.append(Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]))
     return [*cells, *unsaved.values()]
+
+
+def _judge_cell(
+    session: Session, cell: Cell, options: Options, agent: Agent, history: Sequence[Sequence[Event]]
+) -> tuple[State, str]:
+    """Return the state of a cell after the runs of `history`, and why. Raises AgentError."""
+    inputs = _compute_inputs(session, cell, agent, options, history)
+    matched = Match.find(session.library.records_of(cell), inputs.digests)
+    if matched.record is None:
+        changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
+        return matched.status, "; ".join(filter(None, (changed, matched.problem)))
+    turns = RecordedTurns.of(matched.record, checked=True)
+    tools = turns.choose_tools(agent.tools)
+    targets = MentionTargets(session.shell, cell, session.library)
+    attached = _split_attached(session, options).mentions
+    compare = partial(targets.describe_changes, attached=attached)
+    if changes := Changes.since(turns, tools, session.shell.user_ns, compare).list_used():
+        return "stale", changes
+    failed = count_failed_rows(turns.events)
+    again = f"{count_noun(failed, 'row')} failed and will be asked again" if failed else ""
+    return matched.status, again
 
 
 def _choose_history(
@@ -133,23 +148,6 @@ def _split_attached(session: Session, options: Options) -> Attached:
     """Return the files of `--attach`; for a map none."""
     names = () if options.map else options.attach
     return Attached.split(names, session.shell.user_ns)
-
-
-def _judge_match(
-    matched: Match, agent: Agent, namespace: dict[str, Any], compare: Callable[..., Sequence[str]]
-) -> tuple[State, str]:
-    """Return the state of a cell with this match, and why; for `compare` see `Changes.since`."""
-    if matched.record is None:
-        changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
-        return matched.status, "; ".join(filter(None, (changed, matched.problem)))
-    turns = RecordedTurns.of(matched.record, checked=True)
-    tools = turns.choose_tools(agent.tools)
-    if changes := Changes.since(turns, tools, namespace, compare).list_used():
-        return "stale", changes
-    failed = count_failed_rows(turns.events)
-    return matched.status, (
-        f"{count_noun(failed, 'row')} failed and will be asked again" if failed else ""
-    )
 
 
 def _find_recorded_turn(

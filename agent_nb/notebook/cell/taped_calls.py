@@ -17,7 +17,7 @@ from ...events import EventLog
 from ...record import Journal
 from ...tape import CallJournal, Exchange, make_logs
 from .executions import Execution
-from .taped_line import LiveLine
+from .taped_line import CountedCalls, LiveLine
 from .taped_records import ServedRecords
 
 
@@ -60,7 +60,7 @@ class CellCalls:
         self.misses: list[str] = []  # why calls have no record
         self.ordinal = 0  # of the last record
         self.journals: list[CallJournal] = []  # of the calls that were sent
-        self.line = LiveLine(execution.cell, execution.id, self._list_calls)
+        self.line = LiveLine(execution.cell, execution.id, self._count_calls)
 
     @property
     def is_live(self) -> bool:
@@ -73,12 +73,12 @@ class CellCalls:
         self.ended, self.misses = [], []
         return ended
 
-    def _list_calls(self) -> tuple[list[Run], int, list[str]]:
-        """Return the runs of all calls, how many were replayed, and what the record lacked."""
+    def _count_calls(self) -> CountedCalls:
         replayed = [call.log for call in self.ended if call.recorded]
         logs = [*replayed, *(journal.log for journal in self.journals)]
         cell = self.execution.cell.id
-        return [Run(log, cell=cell) for log in logs], len(replayed), list(self.misses)
+        runs = [Run(log, cell=cell) for log in logs]
+        return CountedCalls(runs, len(replayed), list(self.misses))
 
 
 def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:

@@ -20,6 +20,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from ...agent import Run
 from ...record import METADATA_KEY, RunNumbers
 from ..identity import Cell
@@ -30,47 +32,47 @@ _PAUSE = 0.3  # seconds between a call and the line that counts it, and between 
 _MOST_LIVE_CARDS = 5  # cards of a live line, which are drawn while the cell runs
 
 
-def describe_calls(
-    runs: Sequence[Run], replayed: int, misses: Sequence[str], *, running: int = 0
-) -> str:
-    """Return one line about the model calls of a cell.
+class CountedCalls(msgspec.Struct, frozen=True):
+    """The `runs` of a cell's model calls; those without an end go on.
 
-    `replayed`: how many of `runs` were not sent. `running`: how many go on. `misses`: texts on the
-    calls without a record.
+    `replayed`: how many were not sent. `misses`: why further calls have no record.
     """
-    from ...models import format_dollars
-    from ...view import count_noun, format_count
 
-    models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
-    sent, written = sum(r.usage.input for r in runs), sum(r.usage.output for r in runs)
-    costs = [run.usage.cost for run in runs if run.usage.cost is not None]
-    unpriced = any(r.usage.cost is None and (r.usage.input or r.usage.output) for r in runs)
-    parts = [
-        count_noun(len(runs), "model call"),
-        ", ".join(filter(None, models)),
-        f"{format_count(sent)} in, {format_count(written)} out" if sent + written else "",
-        f"{'at least ' if unpriced else ''}{format_dollars(sum(costs))}" if costs else "",
-        "" if not replayed else "replayed" if replayed == len(runs) else f"{replayed} replayed",
-        f"{running} running" if running else "",
-        f"{len(misses)} without a record" if misses else "",
-    ]
-    return " · ".join(filter(None, parts))
+    runs: Sequence[Run]
+    replayed: int
+    misses: Sequence[str]
+
+    def describe(self) -> str:
+        """Return one line about the calls."""
+        from ...models import format_dollars
+        from ...view import count_noun, format_count
+
+        runs, usages = self.runs, [run.usage for run in self.runs]
+        models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
+        sent, written = sum(u.input for u in usages), sum(u.output for u in usages)
+        costs = [usage.cost for usage in usages if usage.cost is not None]
+        at_least = any(u.cost is None and (u.input or u.output) for u in usages)
+        running = sum(run.status == "running" for run in runs)
+        parts = [count_noun(len(runs), "model call"), ", ".join(filter(None, models))]
+        if sent + written:
+            parts.append(f"{format_count(sent)} in, {format_count(written)} out")
+        if costs:
+            parts.append(f"{'at least ' if at_least else ''}{format_dollars(sum(costs))}")
+        if self.replayed:
+            some = "" if self.replayed == len(runs) else f"{self.replayed} "
+            parts.append(f"{some}replayed")
+        if running:
+            parts.append(f"{running} running")
+        if self.misses:
+            parts.append(f"{len(self.misses)} without a record")
+        return " · ".join(filter(None, parts))
 
 
 class LiveLine:
-    """The line of one execution while it runs.
+    """The line of one execution while it runs; `count_calls` counts all so far, from any thread."""
 
-    `list_calls` returns the runs of all calls so far, how many of them were replayed, and what the
-    record lacked; from any thread. Runs without an end go on.
-    """
-
-    def __init__(
-        self,
-        cell: Cell,
-        execution: str,
-        list_calls: Callable[[], tuple[Sequence[Run], int, Sequence[str]]],
-    ) -> None:
-        self._list_calls = list_calls
+    def __init__(self, cell: Cell, execution: str, count_calls: Callable[[], CountedCalls]) -> None:
+        self._count_calls = count_calls
         self._metadata = {METADATA_KEY: RunNumbers({RunNumbers.LIVE: execution})}
         self._display = {"display_id": f"agent-nb-calls-{execution}"}
         watched = cell.kernel and not is_unshown(cell) and not is_headless(cell)
@@ -108,14 +110,13 @@ class LiveLine:
                 self._timer = None  # what changes from here on is drawn by the next timer
                 if self._ended:
                     return
-            runs, replayed, misses = self._list_calls()
-            ended = [run.log for run in runs if run.status != "running"]
-            line = describe_calls(runs, replayed, misses, running=len(runs) - len(ended))
-            cards = ended[-_MOST_LIVE_CARDS:]
+            calls = self._count_calls()
+            ended = [run.log for run in calls.runs if run.status != "running"]
+            line, cards = calls.describe(), ended[-_MOST_LIVE_CARDS:]
             drawn = line, [log.run for log in cards]
             if drawn != self._drawn:
                 self._drawn = drawn
-                self._publish(make_folded_bundle(line, cards, misses))
+                self._publish(make_folded_bundle(line, cards, calls.misses))
 
     def _publish(self, bundle: dict[str, Any]) -> None:
         publish_display(bundle, self._metadata, self._display, self._shown)

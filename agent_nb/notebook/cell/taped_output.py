@@ -22,7 +22,7 @@ from .publish import publish_display
 from .refusing import publish_errors
 from .summary import VERSION, summarize_run
 from .taped_calls import CellCalls, EndedCalls, TapedCall
-from .taped_line import describe_calls
+from .taped_line import CountedCalls
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -97,7 +97,7 @@ class TapedOutput:
         if not is_unshown(cell):
             from ...view import make_folded_bundle
 
-            line = describe_calls(runs, replayed, ended.misses)
+            line = CountedCalls(runs, replayed, ended.misses).describe()
             cards = [run.log for run in runs[:_MOST_CARDS]]
             bundle = make_folded_bundle(line, cards, ended.misses)
         publish_display(bundle, {METADATA_KEY: numbers}, {}, False)
