@@ -217,7 +217,7 @@ def _read_text(text: Any, references: Dereferencer) -> str:
     if not isinstance(text, dict):
         references.add_weight(len(str(text)))
         return str(text)
-    inner = references.text(text.get(TEXT))
+    inner = references.find_text(text.get(TEXT))
     return f"{text.get('before', '')}{inner}{text.get('after', '')}"
 
 

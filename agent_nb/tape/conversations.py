@@ -17,18 +17,28 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
+
+import msgspec
 
 from ..record import Home, Packer, Payloads, Unpacker
 from ..wire import as_dict, as_list, encode_canonical
 from .references import damaged_error
 
 MESSAGES = ("messages", "input", "contents")  # the fields of a body that hold a conversation
-LARGE_FIELD = 256  # bytes of a field that is a payload
-LARGE_TEXT = 1024  # bytes of a text inside a field or a message that is a payload
-_REMEMBERED = 64  # conversations that a request may continue
-_LONGEST = 500  # links of one conversation; then it is stored anew
-_MOST_LINKS = 2_000  # links of one conversation that are read, since a record may say anything
+_LARGEST_FIELD = 256  # bytes of a field that is no payload
+_LARGEST_TEXT = 1024  # bytes of a text inside a field or a message that is no payload
+_MOST_REMEMBERED = 64  # conversations that a request may continue
+_MOST_LINKS = 500  # of one conversation; then it is stored anew
+_MOST_READ = 2_000  # links of one conversation, since a record may say anything
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """A list of messages that is stored: their canonical texts, and in how many links."""
+
+    texts: list[str]
+    links: int
 
 
 class Conversations:
@@ -37,12 +47,11 @@ class Conversations:
     def __init__(self, home: Home) -> None:
         self.payloads: dict[str, Any] = {}
         self._home = home
-        # key -> (texts of its messages, number of links), the newest last
-        self._lists: dict[str, tuple[list[str], int]] = {}
+        self._lists: dict[str, _Stored] = {}  # by the keys of their last links, the newest last
 
     def pack(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the packed form of a body that is a JSON object."""
-        packer = Packer(self._home, LARGE_TEXT)
+        packer = Packer(self._home, _LARGEST_TEXT)
         fields = {
             name: _pack_field(value, packer)
             for name, value in body.items()
@@ -59,35 +68,32 @@ class Conversations:
     def _pack_messages(self, messages: Sequence[Any], packer: Packer) -> dict[str, str]:
         texts = [encode_canonical(message) for message in messages]
         key, take = self._find_longest(texts)
-        links = self._lists[key][1] if key else 0
+        earlier = self._lists.get(key, _Stored([], 0))
         # the same messages as in an earlier request, neither fewer nor more
-        if key and take == len(texts) == len(self._lists[key][0]):
+        if key and take == len(texts) == len(earlier.texts):
             return {"$payload": key}
-        add = [packer.pack_inside(message) for message in messages[take:]]
-        link = {"after": {"$payload": key}, "take": take, "add": add} if key else {"add": add}
+        link: dict[str, Any] = {"after": {"$payload": key}, "take": take} if key else {}
+        link["add"] = [packer.pack_inside(message) for message in messages[take:]]
         reference = packer.keep(link)
-        self._lists[reference["$payload"]] = (texts, links + 1)
-        while len(self._lists) > _REMEMBERED:
+        self._lists[reference["$payload"]] = _Stored(texts, earlier.links + 1)
+        while len(self._lists) > _MOST_REMEMBERED:
             self._lists.pop(next(iter(self._lists)))
         return reference
 
     def _find_longest(self, texts: Sequence[str]) -> tuple[str, int]:
-        """Return the list that shares the most first messages, "" for none, and their number."""
+        """Return the key of the list that shares the most first messages, and how many; else ""."""
         best, most = "", 0
-        for key, (earlier, links) in self._lists.items():
-            shared = 0
-            for one, other in zip(earlier, texts, strict=False):
-                if one != other:
-                    break
-                shared += 1
-            if shared >= max(most, 1) and links < _LONGEST:
+        for key, earlier in self._lists.items():
+            pairs = zip(earlier.texts, texts, strict=False)
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            if shared >= max(most, 1) and earlier.links < _MOST_LINKS:
                 best, most = key, shared
         return best, most
 
 
 def _pack_field(value: Any, packer: Packer) -> Any:
     packed = packer.pack_inside(value)
-    return packer.keep(packed) if len(encode_canonical(packed)) > LARGE_FIELD else packed
+    return packer.keep(packed) if len(encode_canonical(packed)) > _LARGEST_FIELD else packed
 
 
 def unpack_body(packed: Any, payloads: Payloads, home: Home) -> dict[str, Any]:
@@ -101,11 +107,23 @@ def unpack_body(packed: Any, payloads: Payloads, home: Home) -> dict[str, Any]:
 
 
 def _read_messages(reference: Any, payloads: Payloads, unpacker: Unpacker) -> list[Any]:
+    """Return the messages of a list, which begins with its earliest link. Raises UsageError."""
+    messages: list[Any] = []
+    for take, add in reversed(_list_links(reference, payloads)):
+        if take > len(messages):
+            raise damaged_error("its list of messages is shorter than a later one says")
+        del messages[take:]
+        messages += [unpacker.unpack(message) for message in add]
+    return messages
+
+
+def _list_links(reference: Any, payloads: Payloads) -> list[tuple[int, list[Any]]]:
+    """Return (`take`, `add`) of each link of a list, the last one first. Raises UsageError."""
     links: list[tuple[int, list[Any]]] = []
     keys: set[str] = set()
     while reference is not None:
         key = as_dict(reference).get("$payload")
-        if not isinstance(key, str) or key in keys or len(keys) >= _MOST_LINKS:
+        if not isinstance(key, str) or key in keys or len(keys) >= _MOST_READ:
             raise damaged_error("its list of messages does not end")
         if key not in payloads or not payloads.is_sound(key):
             raise damaged_error(f"the messages {key[:12]}… are missing or were changed")
@@ -116,10 +134,4 @@ def _read_messages(reference: Any, payloads: Payloads, unpacker: Unpacker) -> li
         if type(take) is not int or take < 0 or not isinstance(link.get("add"), list):
             raise damaged_error("a part of its list of messages is malformed")
         links.append((take, as_list(link["add"])))
-    messages: list[Any] = []
-    for take, add in reversed(links):
-        if take > len(messages):
-            raise damaged_error("its list of messages is shorter than a later one says")
-        del messages[take:]
-        messages += [unpacker.unpack(message) for message in add]
-    return messages
+    return links

@@ -4,8 +4,7 @@ Why values and not bytes: a replay must give an SDK the same objects, not the sa
 JSON can be searched, compared and redacted.
 
 Rules
-- A body is empty, JSON, an event stream, a text of at most `LONGEST` bytes, or known by its digest
-  alone.
+- A body is empty, JSON, an event stream, a text of up to `LARGEST_TEXT` bytes, or a digest alone.
 - A chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
 - Random padding in the chunks of a stream (`obfuscation`) is emptied.
 """
@@ -23,18 +22,18 @@ import msgspec
 from ..errors import WireError
 from ..wire import SSEDecoder, as_dict, as_list
 
-LONGEST = 64 * 1024  # bytes of a text that is kept
-LARGEST = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
+LARGEST_TEXT = 64 * 1024  # bytes of a text that is kept
+LARGEST_BODY = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
 PADDING = "obfuscation"  # the field of a chunk that OpenAI fills at random
 RETRIED = (408, 409, 429, *range(500, 600))  # statuses after which an SDK sends a request again
 
 # types of the last chunk of a stream
-_LAST = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+_LAST_TYPES = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 
 _of_google = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
 
 # an escape of half a character; decoded UTF-8 has half characters nowhere else
-_may_be_half = re.compile(r"\\u[dD][89a-fA-F]").search
+_find_half = re.compile(r"\\u[dD][89a-fA-F]").search
 
 BodyKind = Literal["none", "json", "stream", "text", "digest"]
 
@@ -53,14 +52,14 @@ class Body(msgspec.Struct, frozen=True):
         """Return the body that `data` holds; a digest if it is too large or not text."""
         if not data:
             return cls()
-        if len(data) <= LARGEST:
+        if len(data) <= LARGEST_BODY:
             try:
                 if "text/event-stream" in content_type.lower():
                     return cls("stream", list(_read_stream(data)))
                 return cls("json", _read_json(data.decode("utf-8")))
             except (ValueError, RecursionError, WireError):
                 pass
-        if len(data) <= LONGEST:
+        if len(data) <= LARGEST_TEXT:
             try:
                 return cls("text", data.decode("utf-8"))
             except ValueError:
@@ -74,7 +73,7 @@ class Body(msgspec.Struct, frozen=True):
         last = self.value[-1] if self.kind == "stream" and self.value else {}
         data = as_dict(last.get("data"))
         reasons = [as_dict(c).get("finishReason") for c in as_list(data.get("candidates"))]
-        return last.get("text") == "[DONE]" or data.get("type") in _LAST or any(reasons)
+        return last.get("text") == "[DONE]" or data.get("type") in _LAST_TYPES or any(reasons)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes of the body, a stream chunk by chunk; nothing for a digest."""
@@ -147,7 +146,7 @@ def _refuse_constant(name: str) -> Any:
 
 def _read_json(text: str) -> Any:
     value = json.loads(text, parse_constant=_refuse_constant)
-    if _may_be_half(text):
+    if _find_half(text):
         json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a character cannot be saved
     return value
 

@@ -3,7 +3,7 @@
 Why apart from the relay: to read a long stream takes some tenths of a second, in which the relay
 passes other streams on.
 
-Rule: an answer of more than `LARGEST` bytes is counted and digested only.
+Rule: an answer of more than `LARGEST_BODY` bytes is counted and digested only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 
 from ..errors import WireError
 from ..wire import decompress_body
-from .exchange import LARGEST, Body, Exchange, Request, Response
+from .exchange import LARGEST_BODY, Body, Exchange, Request, Response
 
 # headers of an answer that are kept, so that a replay sends them too; `location` is then a path
 # below the server's base URL
@@ -37,7 +37,7 @@ class Received:
         """Add a piece."""
         self._size += len(piece)
         self._digest.update(piece)
-        if self._size <= LARGEST:
+        if self._size <= LARGEST_BODY:
             self._pieces.append(piece)
         else:
             self._pieces.clear()
@@ -45,7 +45,7 @@ class Received:
     def read(self, status: int, headers: Mapping[str, str]) -> Response:
         """Return the answer as far as it came, decompressed; a digest if too large or damaged."""
         body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
-        if self._size <= LARGEST:
+        if self._size <= LARGEST_BODY:
             with suppress(WireError):
                 data = self._join(headers.get("content-encoding", "identity"))
                 body = Body.read(data, headers.get("content-type", ""))
@@ -64,7 +64,7 @@ class Received:
         async with aclosing(decompress_body(self._replay(), encoding)) as pieces:
             async for piece in pieces:
                 data += piece
-                if len(data) > LARGEST:
+                if len(data) > LARGEST_BODY:
                     raise WireError("too large")
         return bytes(data)
 

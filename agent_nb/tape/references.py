@@ -108,7 +108,7 @@ class Dereferencer:
         self._open: set[int] = set()  # indices of `seen` that are being read, to find circles
         self._weight = 0
 
-    def text(self, index: Any) -> str:
+    def find_text(self, index: Any) -> str:
         """Return the text of the log with this index. Raises UsageError if the log has none."""
         if type(index) is not int or not 0 <= index < len(self._texts):
             raise damaged_error("its answer names a text that is missing")
@@ -139,7 +139,7 @@ class Dereferencer:
 
     def _follow(self, mark: str, name: Any, depth: int) -> Any:
         if mark == TEXT:
-            return self.text(name)
+            return self.find_text(name)
         if mark == FIELD:
             if not isinstance(name, str) or name not in self._fields:
                 raise damaged_error("its answer names a field that its request lacks")

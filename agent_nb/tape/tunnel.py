@@ -62,11 +62,7 @@ class Tunnel:
 
 
 async def _pass_on(
-    method: bytes,
-    url: SplitResult,
-    head: bytes,
-    client: _Streams,
-    server: _Streams,
+    method: bytes, url: SplitResult, head: bytes, client: _Streams, server: _Streams
 ) -> None:
     """Pass the bytes of a connection on, in both directions."""
     (from_client, to_client), (from_server, to_server) = client, server

@@ -280,7 +280,7 @@ def test_calls_at_once_wait_for_their_turn(relayed, limit):
 
 
 def test_a_very_large_answer_passes_and_is_known_by_its_digest(relayed, monkeypatch):
-    monkeypatch.setattr("agent_nb.tape.live_exchange.LARGEST", 1000)
+    monkeypatch.setattr("agent_nb.tape.live_exchange.LARGEST_BODY", 1000)
     one = relayed(lambda peer: peer.reply(200, b"x" * 5000))
     assert one.ask()[1] == b"x" * 5000
     assert one.over.wait(10)

@@ -17,7 +17,7 @@ Rules
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -83,7 +83,11 @@ def build_context(
         name: describe_variable(name, variables[name], clean)
         for name in list(dict.fromkeys((*first, *sorted(variables))))[:MOST_RECORDED]
     }
-    variable_list = _list_variables(variables, first, clean, described, rows=mode in _WITH_ROWS)
+    variable_list = ""
+    if variables:
+        rows = mode in _WITH_ROWS
+        descriptions = list_variables(variables, first, clean, described, rows=rows)
+        variable_list = f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
     cell_texts, cells = "", 0
     if mode == "cells":
         tokens_left = context_cells.MOST_TOKENS - sum(map(count_tokens, variable_list.splitlines()))
@@ -98,21 +102,6 @@ def build_context(
         cells=cells + pointed.cell_count,
         mentions=pointed.mentions,
     )
-
-
-def _list_variables(
-    variables: Mapping[str, Any],
-    first: list[str],
-    clean: Callable[[str], str],
-    described: Mapping[str, Any],
-    *,
-    rows: bool,
-) -> str:
-    """Return the list of the variables below its heading, "" if there are no variables."""
-    if not variables:
-        return ""
-    descriptions = list_variables(variables, first, clean, described, rows=rows)
-    return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
 
 
 def of_running_cell(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent import Played, Stream
 from ...events import Event, EventLog
-from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
+from ...record import METADATA_KEY, RECORD_MIME, Journal, Record, RunNumbers
 from ...view import Views
 from ...wire import Shown, describe_picture
 from ..identity import Cell
@@ -135,7 +135,7 @@ class Display:
     def close(
         self,
         log: Sequence[Event],
-        record: Mapping[str, Any] | None = None,
+        record: Record | None = None,
         numbers: Mapping[str, Any] | None = None,
         *,
         badge: str = "",

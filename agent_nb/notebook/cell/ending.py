@@ -11,9 +11,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from ...agent import Played, Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import ABANDONED, EventLog, complete_log, is_map
 from ...models import collect_secrets
-from ...record import Match, Provenance, run_record
+from ...record import Match, Provenance, Record, run_record
 from ...wire import redact_value
 from ..conversations import Conversation, Turn, is_turn
 from ..identity import Cell
@@ -44,7 +43,7 @@ class ReplacedReplay(msgspec.Struct, frozen=True):
     """A replay whose place a live run takes (the button Run live): its display and its record."""
 
     display_id: str
-    record: Mapping[str, Any] | None
+    record: Record | None
 
 
 class Ending:
@@ -144,18 +143,13 @@ class Ending:
         return run
 
     @property
-    def _former_record(self) -> Mapping[str, Any] | None:
+    def _former_record(self) -> Record | None:
         """The record from before the run, to keep when the run makes none."""
         replaced = self._replaced.record if self._replaced is not None else None
         return replaced or self._choice.record
 
     def _show(
-        self,
-        run: Run,
-        record: Mapping[str, Any] | None,
-        *,
-        recorded: bool,
-        differences: Sequence[str] = (),
+        self, run: Run, record: Record | None, *, recorded: bool, differences: Sequence[str] = ()
     ) -> None:
         """Close the display with the record and the numbers of the run."""
         # a record of another run stays in the output: the numbers name it
@@ -190,7 +184,7 @@ class Ending:
         remove = partial(self._session.remove_button, key)
         until_next_cell(self._session.shell, self._run_live, remove)
 
-    def _make_record(self, run: Run) -> Mapping[str, Any]:
+    def _make_record(self, run: Run) -> Record:
         """Return the record that a replay played, or a new one of a live run, signed and kept."""
         if self._choice.record is not None:
             return self._choice.record

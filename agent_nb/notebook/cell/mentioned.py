@@ -76,6 +76,13 @@ class Pointed(msgspec.Struct, frozen=True):
 NOTHING_POINTED = Pointed()
 
 
+class _Target(msgspec.Struct, frozen=True):
+    """What one `@name` means; `text` describes it for a model, "" for a variable."""
+
+    mention: Mention
+    text: str = ""
+
+
 class MentionTargets:
     """The cells and files of a notebook, as an `@name` in one of its cells can mean them."""
 
@@ -100,35 +107,31 @@ class MentionTargets:
             return Pointed()
         clean = partial(redact_text, secrets=collect_secrets())
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
-        pointed: dict[tuple[str, str], tuple[Mention, str]] = {}
+        targets: dict[tuple[str, str], _Target] = {}
         for name in names:
             target = self._find_target(name, variables, prompt, clean)
             if target is not None:
-                mention = target[0]
-                pointed.setdefault((mention.kind, mention.name or mention.digest), target)
-        return Pointed(
-            tuple(mention for mention, _ in pointed.values()),
-            tuple(text for _, text in pointed.values() if text),
-        )
+                mention = target.mention
+                targets.setdefault((mention.kind, mention.name or mention.digest), target)
+        mentions = tuple(target.mention for target in targets.values())
+        return Pointed(mentions, tuple(target.text for target in targets.values() if target.text))
 
     def _find_target(
         self, name: Written, variables: Collection[str], prompt: str, clean: Callable[[str], str]
-    ) -> tuple[Mention, str] | None:
-        """Return what an `@name` means and the text that describes it; None: it is plain text."""
+    ) -> _Target | None:
+        """Return what an `@name` means; None: it is plain text."""
         if name.cell is not None:
             return self._find_cell(name, prompt, clean)
         variable = unicodedata.normalize("NFKC", name.variable)  # as Python reads names
-        as_variable = (Mention(f"@{name.variable}", "variable", variable), "")
+        as_variable = _Target(Mention(f"@{name.variable}", "variable", variable))
         if name.exact and variable in variables:
             return as_variable
         for path in name.paths:
             if (target := _read_file(path, name.text, clean)) is not None:
                 return target
-        return as_variable if variable and variable in variables else None
+        return as_variable if variable in variables else None
 
-    def _find_cell(
-        self, name: Written, prompt: str, clean: Callable[[str], str]
-    ) -> tuple[Mention, str] | None:
+    def _find_cell(self, name: Written, prompt: str, clean: Callable[[str], str]) -> _Target | None:
         """Return the cell that `@cell:N` means, as it ran here last; else as it is saved."""
         readable = readable_cells(self._shell, self._cell, self.file)
         recorded = self._find_recorded(name.text, prompt)
@@ -141,7 +144,7 @@ class MentionTargets:
             return None
         has_id = cell.id and not self.file.made_up_ids
         mention = Mention(name.text, "cell", cell.id if has_id else "", cell.text_hash)
-        return mention, f"The cell {name.text}:\n{describe_cell(cell, clean)}"
+        return _Target(mention, f"The cell {name.text}:\n{describe_cell(cell, clean)}")
 
     def _find_recorded(self, text: str, prompt: str) -> Mention | None:
         """Return what `@cell:N` meant in the newest record of the running cell with its prompt."""
@@ -202,7 +205,7 @@ def _is_recorded(cell: RanCell, recorded: Mention) -> bool:
     return cell.id == recorded.name if recorded.name else cell.text_hash == recorded.digest
 
 
-def _read_file(path: str, text: str, clean: Callable[[str], str]) -> tuple[Mention, str] | None:
+def _read_file(path: str, text: str, clean: Callable[[str], str]) -> _Target | None:
     """Return a file below the notebook's folder, described; None if `path` may not be read."""
     try:
         with open_confined(os.curdir, path) as raw:
@@ -211,12 +214,12 @@ def _read_file(path: str, text: str, clean: Callable[[str], str]) -> tuple[Menti
     except (ToolError, OSError):
         return None
     if len(data) > LARGEST_FILE:
-        return Mention(text, "file", path, UNKNOWN_DIGEST), _describe_binary(path, size, clean)
-    mention = Mention(text, "file", path, digest_data(data))
-    content = decode_text(data)
+        mention, content = Mention(text, "file", path, UNKNOWN_DIGEST), None
+    else:
+        mention, content = Mention(text, "file", path, digest_data(data)), decode_text(data)
     if content is None:
-        return mention, _describe_binary(path, size, clean)
-    return mention, describe_text(path, content, clean, LONGEST_SENT)
+        return _Target(mention, f"File {one_name(path, clean)}, {size:,} bytes, not shown.")
+    return _Target(mention, describe_text(path, content, clean, LONGEST_SENT))
 
 
 def digest_data(data: bytes) -> str:
@@ -224,15 +227,11 @@ def digest_data(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGEST_LENGTH]
 
 
-def _describe_binary(path: str, size: int, clean: Callable[[str], str]) -> str:
-    return f"File {one_name(path, clean)}, {size:,} bytes, not shown."
-
-
 def _describe_file_change(mention: Mention) -> str:
     now = _read_file(mention.name, mention.text, str)
     if now is None:
         return "is gone"
-    return "" if now[0].digest == mention.digest else "changed"
+    return "" if now.mention.digest == mention.digest else "changed"
 
 
 def _is_among(path: str, written: Collection[str]) -> bool:

@@ -208,7 +208,7 @@ def use_recorded_turn(
     cell: Cell,
     options: Options,
     conversation: Conversation,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
 ) -> None:
     """Use the newest record as the turn of a cell that cannot be replayed where nothing runs live.
 

@@ -16,8 +16,7 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -25,7 +24,7 @@ from ...agent import Changes, RecordedTurns, ReplayStrictness, Rule
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import Launch, read_launch
-from ...record import Match, Provenance, RunInputs, events_of, read_start_time, user_key
+from ...record import Match, Provenance, Record, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
 from ...tools import Compare, Toolset
 from ..conversations import describe_foreign
@@ -50,7 +49,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 
     match: Match
     turns: RecordedTurns | None = None
-    record: Mapping[str, Any] | None = None
+    record: Record | None = None
     changes: Changes = Changes()
     reason: str = ""
 
@@ -112,7 +111,7 @@ def trusted_records(cell: Cell) -> bool | frozenset[str]:
 
 def decide_replay(
     rules: ReplayRules,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
     agent: Agent,
     inputs: RunInputs,
     find_changes: Callable[[RecordedTurns, Toolset], Changes],
@@ -148,9 +147,7 @@ def decide_replay(
     return ReplayChoice(matched, turns, matched.record, changes)
 
 
-def _match_prompt(
-    mode: str, records: Sequence[Mapping[str, Any]], agent: Agent, inputs: RunInputs
-) -> Match:
+def _match_prompt(mode: str, records: Sequence[Record], agent: Agent, inputs: RunInputs) -> Match:
     """Return the match of a record that the mode lets a cell play."""
     if mode == "auto":
         return _match_inputs(records, inputs, ("ok",))
@@ -163,7 +160,7 @@ def _match_prompt(
 
 
 def _match_inputs(
-    records: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
+    records: Sequence[Record], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the match of a record with these inputs, or with the same pictures in other files."""
     matched = Match.find(records, inputs.digests, statuses=statuses)
@@ -180,7 +177,7 @@ def _match_inputs(
 
 
 def _unmatched_error(
-    match: Match, records: Sequence[Mapping[str, Any]], inputs: RunInputs, path_advice: str
+    match: Match, records: Sequence[Record], inputs: RunInputs, path_advice: str
 ) -> NotReplayed:
     """Return the error of the mode `replay` for a cell without a matching record."""
     newest = events_of(records[0]) if match.changed else []

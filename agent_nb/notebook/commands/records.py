@@ -7,6 +7,7 @@ Rule: the docstring of each command is the help that users read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
@@ -19,8 +20,11 @@ from .output import Rows, make_agent, print_text, show_parts
 from .permissions import describe_allowed
 
 if TYPE_CHECKING:
+    from ...record import RecoverableRun
     from ..files.recovery import LostRuns
     from ..session import Session
+
+_OTHERS = "other notebooks", "recover others"  # whose runs, and the command for them
 
 
 def show_status(session: Session, _: list[str]) -> None:
@@ -76,18 +80,16 @@ def _turn_table(session: Session) -> Rows:
 
 
 def _lost_remark(session: Session) -> str:
+    """Return a remark on lost runs of this notebook and of others, "" if there are none."""
     lost = _find_lost(session)
-    here_count = len([f for f in lost.here if f.status == "lost"])
-    of_notebook = f"{count_noun(here_count, 'run')} of this notebook {'was' if here_count == 1 else 'were'} lost: %agent recover"
-    others_count = len([f for f in lost.others if f.status == "lost"])
-    remarks = [of_notebook] if here_count else []
-    if others_count:
-        remarks.append(_others_remark(others_count))
-    return "; ".join(remarks)
+    here, others = (sum(f.status == "lost" for f in found) for found in (lost.here, lost.others))
+    of_here = _count_lost(here, "this notebook", "recover")
+    return "; ".join(filter(None, (of_here, _count_lost(others, *_OTHERS))))
 
 
-def _others_remark(count: int) -> str:
-    return f"{count_noun(count, 'run')} of other notebooks {'was' if count == 1 else 'were'} lost: %agent recover others"
+def _count_lost(count: int, whose: str, command: str) -> str:
+    were = "was" if count == 1 else "were"
+    return f"{count_noun(count, 'run')} of {whose} {were} lost: %agent {command}" if count else ""
 
 
 def _find_lost(session: Session, *, unsaved: bool = False) -> LostRuns:
@@ -113,30 +115,35 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     """[RUN|all|others]: the runs of this notebook that never reached it; with a run, or all, bring
     them back; `others`: those of other notebooks
     """
-    from ...agent import Run
-    from ...view import LiveView
-    from ..cell.publish import publish_display
-    from ..cell.summary import summarize_run
     from ..files.recovery import find_journal, journal_table
-    from ..files.recovery import recover_run as bring_back
 
     lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
-    chosen = lost.others if arguments == ["others"] else lost.here
-    if arguments in ([], ["others"]) or (arguments == ["all"] and not chosen):
-        show_parts(session, *_listing(lost, others=arguments == ["others"]))
+    others = arguments == ["others"]
+    if others or not arguments or (arguments == ["all"] and not lost.here):
+        show_parts(session, *_listing(lost, others=others))
     if not arguments:
         offered = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
         unsaved_here = [f for f in unsaved.here if f.header.run not in offered]
         if unsaved_here:
             title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
             show_parts(session, title, journal_table(unsaved_here))
-    if arguments in ([], ["others"]):
-        return
-    all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-    if arguments != ["all"]:
-        chosen = [find_journal(all_journals, arguments[0])]
-    for journal in chosen:
-        log, record = bring_back(journal, session.library)
+    elif arguments == ["all"]:
+        _bring_back(session, lost.here)
+    elif not others:
+        all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
+        _bring_back(session, [find_journal(all_journals, arguments[0])])
+
+
+def _bring_back(session: Session, journals: Iterable[RecoverableRun]) -> None:
+    """Keep the runs of journals in this notebook, and show them."""
+    from ...agent import Run
+    from ...view import LiveView
+    from ..cell.publish import publish_display
+    from ..cell.summary import summarize_run
+    from ..files.recovery import recover_run
+
+    for journal in journals:
+        log, record = recover_run(journal, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
@@ -162,7 +169,7 @@ def _listing(lost: LostRuns, *, others: bool) -> list[Rows | str]:
         else [f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."]
     )
     if not others and lost.others:
-        parts.append(_others_remark(len(lost.others)))
+        parts.append(_count_lost(len(lost.others), *_OTHERS))
     return parts
 
 
