@@ -24,7 +24,7 @@ def outputs(monkeypatch):
         shown[name] = (data, metadata.get("agent_nb", {}))
 
     monkeypatch.setattr(module, "publish_display", publish)
-    monkeypatch.setattr(module, "_counts", {})
+    monkeypatch.setattr(module, "_output_counts", {})
     return shown
 
 

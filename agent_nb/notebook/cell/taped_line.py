@@ -51,6 +51,7 @@ class CountedCalls(msgspec.Struct, frozen=True):
         models = dict.fromkeys(str(run.log[0].model).partition("/")[2] for run in runs)  # type: ignore[attr-defined]  # a log begins with its start
         sent, written = sum(u.input for u in usages), sum(u.output for u in usages)
         costs = [usage.cost for usage in usages if usage.cost is not None]
+        # calls without a price make the sum a lower bound
         at_least = any(u.cost is None and (u.input or u.output) for u in usages)
         running = sum(run.status == "running" for run in runs)
         parts = [count_noun(len(runs), "model call"), ", ".join(filter(None, models))]
