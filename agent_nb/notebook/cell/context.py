@@ -75,7 +75,7 @@ def build_context(
         return msgspec.structs.replace(bare, mode=mode)
     clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
-    if not shared:
+    if not shared:  # only what the user points at
         variables = {name: variables[name] for name in pointed.variables if name in variables}
     mentioned_names = dict.fromkeys((*pointed.variables, *find_mentioned(prompt)))
     first = [name for name in mentioned_names if name in variables]
