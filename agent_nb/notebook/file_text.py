@@ -23,8 +23,8 @@ TABLE_LINES = 5  # lines of such a table that are sent, its header included
 # first bytes of a file -> its encoding
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_LINE = 2_000  # characters of a line of a table that are sent
-_PLAIN = ("txt", "text", "log", "out")  # endings that name no language
+_LONGEST_LINE = 2_000  # characters of a line of a table that are sent
+_PLAIN_ENDINGS = ("txt", "text", "log", "out")  # endings that name no language
 
 
 def decode_text(data: bytes) -> str | None:
@@ -59,7 +59,9 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     ending = PurePath(name).suffix.lower().lstrip(".")
     if name.lower().endswith(TABLE_ENDINGS):
         first = text.split("\n", TABLE_LINES)[:TABLE_LINES]
-        shown = "\n".join(cut_end(clean(line[: 2 * _LINE]).rstrip("\r"), _LINE) for line in first)
+        shown = "\n".join(
+            cut_end(clean(line[: 2 * _LONGEST_LINE]).rstrip("\r"), _LONGEST_LINE) for line in first
+        )
         head += f", the first {len(first)}" if lines > len(first) else ""
     else:
         # a key that a cut splits is not found and so not redacted: this first cut, at twice the
@@ -67,7 +69,7 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
         start = clean(text[: 2 * most])
         left_out = max(0, len(text) - most)
         shown = f"{start[:most]}\n[… {left_out:,} characters left out …]" if left_out else start
-    language = ending if ending.isalnum() and ending not in _PLAIN else ""
+    language = ending if ending.isalnum() and ending not in _PLAIN_ENDINGS else ""
     return f"{head}:\n{fence(shown.strip(chr(10)), language)}"
 
 

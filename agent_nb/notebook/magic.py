@@ -219,8 +219,8 @@ def _load_ahead() -> None:
     and asks no model, so it needs fewer of them.
     """
     with suppress(Exception):  # the cell that needs a module reports the error
-        strict = read_launch().strict
-        if not strict:
+        draws_and_asks = not read_launch().strict
+        if draws_and_asks:
             from ..view import LiveView
 
             LiveView.import_widgets()
@@ -228,8 +228,7 @@ def _load_ahead() -> None:
         from .cell import cell_tools, run  # noqa: F401
 
         tools = cell_tools.load_default_tools()
-
-        if not strict:
+        if draws_and_asks:
             _load_for_models()
             for tool in tools:  # checked once, for pydantic and the model of the arguments
                 tool.validate({"code": ""})

@@ -117,35 +117,34 @@ def find_code(text: str) -> list[tuple[int, int]]:
 
     The positions are offsets in `text`; the pairs are in no order.
     """
-    ranges: list[tuple[int, int]] = []
-    paragraph = 0  # where the current paragraph of prose begins
-    fence, fence_start, blank, in_list, offset = "", 0, True, False, 0
     lines = text.splitlines(keepends=True)
+    ranges = list(_find_decorators(lines))
+    start = end = 0  # of the fenced block or paragraph of prose so far
+    fence = ""  # the mark that opened the block, "" in prose
+    after_blank, in_list = True, False
     # one pass: a fence lasts until it is closed; an indented line is code only after a blank line
     # or other code, and not in a list, whose items may continue indented; other lines are prose
     for line in lines:
-        end = offset + len(line)
+        begin, end = end, end + len(line)
         mark = _FENCE.match(line)
         if fence:
             if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
-                ranges.append((fence_start, end))
-                fence, paragraph, blank = "", end, False
+                ranges.append((start, end))
+                start, fence, after_blank = end, "", False
         elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
-            ranges += _find_spans(text, paragraph, offset)
-            fence, fence_start = mark[1], offset
+            ranges += _find_spans(text, start, begin)
+            start, fence = begin, mark[1]
         elif not line.strip():
-            ranges += _find_spans(text, paragraph, offset)
-            paragraph, blank = end, True
-        elif _INDENTED.match(line) and blank and not in_list:
-            ranges.append((offset, end))
-            paragraph = end
+            ranges += _find_spans(text, start, begin)
+            start, after_blank = end, True
+        elif _INDENTED.match(line) and after_blank and not in_list:
+            ranges.append((begin, end))
+            start = end
         else:
+            after_blank = False
             if not line[0].isspace():
                 in_list = _LIST_ITEM.match(line) is not None
-            blank = False
-        offset = end
-    ranges += [(fence_start, offset)] if fence else _find_spans(text, paragraph, offset)
-    return [*ranges, *_find_decorators(lines)]
+    return [*ranges, *([(start, end)] if fence else _find_spans(text, start, end))]
 
 
 def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -153,14 +152,13 @@ def _find_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     runs = [(run.start(), run.end()) for run in _TICKS.finditer(text, start, end)]
     after = start
     for number, (begin, opened) in enumerate(runs):
-        if begin < after:
+        if begin < after:  # inside the span before
             continue
-        length = opened - begin
         later = (runs[n] for n in range(number + 1, len(runs)))
-        close = next((e for b, e in later if e - b == length), 0)
-        if close:
-            yield begin, close
-            after = close
+        closed = next((e for b, e in later if e - b == opened - begin), 0)
+        if closed:
+            yield begin, closed
+            after = closed
 
 
 def _find_decorators(lines: list[str]) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ from .identity import Cell, Cells
 from .notices import print_warning
 from .options import Options
 
-KEPT = 3  # runs of a cell
+MOST_RUNS = 3  # of a cell that are kept
 
 
 class Tape(Protocol):
@@ -73,7 +73,7 @@ class Session:
         """Remember a run and leave it in the user's namespace, as `_agent` and as `variable`."""
         self.latest = run
         self.run_ids.add(run.id)
-        self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
+        self.runs[cell.key] = [run, *self.runs[cell.key]][:MOST_RUNS]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
 
     def begin(self, cell: Cell) -> None:

@@ -16,12 +16,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
 
 from ..errors import UsageError
+from ..wire import as_dict
 from .record import Record
 from .recorded_calls import RecordedCall
 from .signers import NAMESPACE, Signer
@@ -79,12 +80,10 @@ class Signatures:
         # hash of a record -> its signatures (a dict as an ordered set)
         texts_of: dict[str, dict[str, None]] = {}
         for value in metadata:
-            signatures = value.get(cls.KEY) if isinstance(value, Mapping) else None
-            for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
+            for record, text in as_dict(as_dict(value).get(cls.KEY)).items():
                 if hashes is None or record in hashes:
-                    texts_of.setdefault(str(record), {}).update(
-                        dict.fromkeys(armored for armored, _ in find_signatures(text))
-                    )
+                    armored = dict.fromkeys(armored for armored, _ in find_signatures(text))
+                    texts_of.setdefault(str(record), {}).update(armored)
         sorted_texts = ((record, texts) for record, texts in sorted(texts_of.items()) if texts)
         return {record: "".join(list(texts)[:MOST_SIGNATURES]) for record, texts in sorted_texts}
 

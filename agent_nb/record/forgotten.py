@@ -26,7 +26,9 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
     marks = [mark for value in saved for mark in _list_texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
         marks += map(_make_mark, _list_texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
-    for _, output in all_outputs(nb) if marks else ():
+    if not marks:
+        return []
+    for _, output in all_outputs(nb):
         value = as_dict(output.get("data")).get(RECORD_MIME)
         run_ids = _list_texts([as_dict(value).get("id"), as_dict(value).get("ref")])
         if any(_make_mark(run) in marks for run in run_ids):

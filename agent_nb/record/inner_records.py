@@ -37,9 +37,11 @@ class InnerRecords(dict[str, Record]):
         """Return the whole records of the rows in the log of a map; none in another log."""
         records = cls()
         for event in log:
-            if _is_own(event) and isinstance(event.payload, Mapping):
-                rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
-                for key, record in rows.items() if _fits(shared, len(rows)) else ():
+            if not _is_own(event) or not isinstance(event.payload, Mapping):
+                continue
+            rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
+            if _fits(shared, len(rows)):
+                for key, record in rows.items():
                     if isinstance(record, Mapping):
                         records[str(key)] = _restore_shared(record, shared)
         return records

@@ -17,30 +17,37 @@ from .record import METADATA_KEY
 NBDIME = "nbdime-conflicts"  # {side: [entry of a diff, …]}
 
 
-def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """Return (cell id, whole record) of nbdime's conflicts; whole records contain their payloads.
-
-    With `take`, the conflicts in our metadata are removed; those of others stay.
-    """
+def list_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
+    """Return (cell id, record with its payloads) of nbdime's conflicts."""
     metadata = metadata_of(nb)
-    conflicts = as_dict(metadata.get(NBDIME))
-    entries = (entry for side in conflicts.values() for entry in as_list(side))
-    our_entries = [entry for entry in entries if as_dict(entry).get("key") == METADATA_KEY]
-    if take and our_entries:
-        others = {
-            side: [e for e in as_list(entries) if e not in our_entries]
-            for side, entries in conflicts.items()
-        }
-        metadata.pop(NBDIME)
-        metadata |= {NBDIME: others} if any(others.values()) else {}
-    added = [(path, value) for entry in our_entries for path, value in _walk_diff(entry)]
+    added = [pair for entry in _list_our_entries(metadata) for pair in _walk_diff(entry)]
     # a record may need a payload that is itself in conflict, or one that both sides share
     payloads = Payloads.of(
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
-        {path[2]: value for path, value in added if path[1] == "payloads"},
+        {key: value for (_, field, key), value in added if field == "payloads"},
     )
-    runs = ((path[2], v) for path, v in added if path[1] == "runs" and isinstance(v, dict))
-    return [(cell, Payloads.attach(record, payloads)) for cell, record in runs]
+    runs = ((cell, value) for (_, field, cell), value in added if field == "runs")
+    return [(cell, Payloads.attach(run, payloads)) for cell, run in runs if isinstance(run, dict)]
+
+
+def take_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
+    """Return `list_unmerged_records`, and remove them; conflicts in other metadata stay."""
+    records, metadata = list_unmerged_records(nb), metadata_of(nb)
+    our_entries = _list_our_entries(metadata)
+    if our_entries:
+        others = {
+            side: [entry for entry in as_list(entries) if entry not in our_entries]
+            for side, entries in metadata.pop(NBDIME).items()
+        }
+        if any(others.values()):
+            metadata[NBDIME] = others
+    return records
+
+
+def _list_our_entries(metadata: dict[str, Any]) -> list[Any]:
+    sides = as_dict(metadata.get(NBDIME)).values()
+    entries = (entry for side in sides for entry in as_list(side))
+    return [entry for entry in entries if as_dict(entry).get("key") == METADATA_KEY]
 
 
 def _walk_diff(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

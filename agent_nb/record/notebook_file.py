@@ -15,7 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from .metadata import (
     read_stored_records,
     stored_runs,
 )
-from .nbdime_conflicts import list_unmerged_records
+from .nbdime_conflicts import list_unmerged_records, take_unmerged_records
 from .outputs import (
     RunNumbers,
     find_copied_runs,
@@ -126,7 +126,8 @@ class NotebookRuns:
         nb = with_ids(self._nb)
         lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
         used_ids = self.used_calls().list_ids()
-        merged = _merge_runs(lifted, _list_unmerged_runs(nb), in_outputs(nb), used_ids=used_ids)
+        unmerged = _group_unmerged(list_unmerged_records(nb))
+        merged = _merge_runs(lifted, unmerged, in_outputs(nb), used_ids=used_ids)
         return {cell: listed for cell, listed in merged.items() if listed}
 
     def used_calls(self) -> UsedCalls:
@@ -155,7 +156,7 @@ class NotebookRuns:
         nb_with_ids = with_ids(nb)  # shares outputs and metadata with `nb`
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
-        unmerged = _list_unmerged_runs(nb, take=True)
+        unmerged = _group_unmerged(take_unmerged_records(nb))
         forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
         loaded = reassign_runs(cells, stored_runs(current))
@@ -229,7 +230,7 @@ class NotebookRuns:
 
     def strip(self) -> int:
         """Remove every record and reference; return how many places were cleaned."""
-        count = len(_list_unmerged_runs(self._nb, take=True))
+        count = len(_group_unmerged(take_unmerged_records(self._nb)))
         count += int(self._metadata.pop(METADATA_KEY, None) is not None)
         self._ours = None
         for _, output in all_outputs(self._nb):
@@ -302,9 +303,9 @@ def _choose_version(earlier: Record | None, later: Record) -> Record:
     return earlier if is_own_record(earlier, key) and not is_own_record(later, key) else later
 
 
-def _list_unmerged_runs(nb: Notebook, *, take: bool = False) -> Runs:
-    """Return the records in nbdime's conflicts; with `take`, remove these conflicts."""
-    return group_by_cell(pair for pair in list_unmerged_records(nb, take=take) if pair[0])
+def _group_unmerged(records: Iterable[tuple[str, Any]]) -> Runs:
+    """Return the readable records of nbdime's conflicts by cell id, without those of no cell."""
+    return group_by_cell((cell, record) for cell, record in records if cell)
 
 
 def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:

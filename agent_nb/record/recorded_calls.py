@@ -159,15 +159,11 @@ class LogCalls:
             if isinstance(e, Call) and results.get(e.call_id) in RERUN
         }
         started = (e.call_id for e in self.log if isinstance(e, Started) and e.call_id in calls)
-        return [
-            RecordedCall(
-                call := calls[call_id],
-                self.args(call),
-                "/".join(agent.name for agent in self.around(call.span)),
-                self.rows,
-            )
-            for call_id in dict.fromkeys(started)
-        ]
+        listed: list[RecordedCall] = []
+        for call in (calls[call_id] for call_id in dict.fromkeys(started)):
+            agents = "/".join(agent.name for agent in self.around(call.span))
+            listed.append(RecordedCall(call, self.args(call), agents, self.rows))
+        return listed
 
 
 def _canonical_text(call: RecordedCall) -> str:

@@ -87,7 +87,9 @@ def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
 
     Whether a signature is valid is not checked (`verify_signature`).
     """
-    for armor in _ARMOR.finditer(text) if isinstance(text, str) else ():
+    if not isinstance(text, str):
+        return
+    for armor in _ARMOR.finditer(text):
         with suppress(UsageError):
             signature = parse_signature(armor[0])
             yield armor_signature(signature), signature

