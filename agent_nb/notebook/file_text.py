@@ -59,9 +59,8 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     ending = PurePath(name).suffix.lower().lstrip(".")
     if name.lower().endswith(TABLE_ENDINGS):
         first = text.split("\n", TABLE_LINES)[:TABLE_LINES]
-        shown = "\n".join(
-            cut_end(clean(line[: 2 * _LONGEST_LINE]).rstrip("\r"), _LONGEST_LINE) for line in first
-        )
+        cleaned = (clean(line[: 2 * _LONGEST_LINE]).rstrip("\r") for line in first)
+        shown = "\n".join(cut_end(line, _LONGEST_LINE) for line in cleaned)
         head += f", the first {len(first)}" if lines > len(first) else ""
     else:
         # a key that a cut splits is not found and so not redacted: this first cut, at twice the

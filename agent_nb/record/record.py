@@ -118,10 +118,7 @@ def run_record(
     packer = Packer(home_at(_choose_home(home)))
     # a plain list of events may begin with some that have no run id
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
-    packed = [
-        pack_event(event, position, run, packer)
-        for position, event in enumerate(complete_log(log), 1)
-    ]
+    packed = [pack_event(e, n, run, packer) for n, e in enumerate(complete_log(log), 1)]
     cuts = shorten_events(packed, packer.payloads, cap)
     if exchange is not None:
         packed.insert(-1, exchange.to_event(packed[-1].get("ts", 0.0)))
@@ -185,9 +182,7 @@ def events_of(
     unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_choose_home(home)))
     run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
-    unpacked = [
-        unpack_event(obj, position, run, unpacker) for position, obj in enumerate(objects, 1)
-    ]
+    unpacked = [unpack_event(obj, n, run, unpacker) for n, obj in enumerate(objects, 1)]
     return complete_log(in_written_order(unpacked))
 
 

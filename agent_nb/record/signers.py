@@ -62,7 +62,7 @@ class Signer(msgspec.Struct, frozen=True):
         Raises UsageError.
         """
         return [
-            *read_signers(signers_file(), required=False),
+            *read_signers(signers_file()),
             *(read_signers(Path(named).expanduser(), required=True) if named else []),
         ]
 
@@ -84,9 +84,7 @@ class Signer(msgspec.Struct, frozen=True):
         (signer,) = _parse_line(f"{name} {line}" if _KIND.match(line) else line, "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
-        known = [
-            s for s in read_signers(signers_file(), required=False) if name in s.name.split(",")
-        ]
+        known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
         if any(known_signer.key != signer.key for known_signer in known):
             raise UsageError(
                 f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
@@ -109,9 +107,7 @@ class Signer(msgspec.Struct, frozen=True):
             removed += signers
             remaining += [] if signers else [line]
         if not removed:
-            names = ", ".join(
-                signer.name for signer in read_signers(signers_file(), required=False)
-            )
+            names = ", ".join(signer.name for signer in read_signers(signers_file()))
             raise UsageError(
                 f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
             )
@@ -134,7 +130,7 @@ def signers_file() -> Path:
     return file
 
 
-def read_signers(file: Path, *, required: bool) -> list[Signer]:
+def read_signers(file: Path, *, required: bool = False) -> list[Signer]:
     """Return the signers of a file.
 
     `required`: the file must exist and contain a signer who counts; else a missing file is an empty

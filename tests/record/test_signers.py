@@ -88,7 +88,7 @@ def test_any_text_is_signers_or_refused_in_words(tmp_path_factory, text):
     file = tmp_path_factory.getbasetemp() / "any"
     file.write_text(text, encoding="utf-8", errors="replace")
     with suppress(UsageError):
-        assert all(signer.name for signer in read_signers(file, required=False))
+        assert all(signer.name for signer in read_signers(file))
 
 
 def test_an_excluded_name_is_not_one_of_the_line(tmp_path):
