@@ -143,7 +143,7 @@ def test_the_events_of_a_huge_journal_are_not_read(log, monkeypatch):
 
 
 def test_a_huge_journal_of_an_ended_run_says_that_it_ended(log, monkeypatch):
-    monkeypatch.setattr("agent_nb.notebook.saved_views.MOST", 10)
+    monkeypatch.setattr("agent_nb.notebook.saved_views.MOST_BYTES", 10)
     end(log)
     text, live = saved(opened(log.run))
     assert (
