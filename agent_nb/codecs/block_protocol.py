@@ -28,7 +28,7 @@ from .foreign_values import parse_json, run_id, text_of
 from .passthrough import note_difference, restore_object
 from .provenance import note_of
 from .run_builder import Drawings, EventHandlers, LineHandlers, Obj, RunBuilder, handler_of
-from .writing import LiveBlocks, delta_lines, imported_line, split_block
+from .writing import LiveBlocks, restore_line, split_block, split_delta_lines
 
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
@@ -249,7 +249,7 @@ class BlockWriter(ABC):
             return self._imported_delta(event, note)
         if isinstance(event, Think | Respond | Call | User) and event.type in self.FORM_OF:
             return self._imported_block(event, note)
-        return imported_line(event, note, self.DRAW)
+        return restore_line(event, note, self.DRAW)
 
     def _imported_delta(self, event: Delta, note: Obj) -> list[Obj]:
         form = self.FORM_OF.get(event.of)
@@ -269,6 +269,6 @@ class BlockWriter(ABC):
             out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
             out += [
                 restore_object({"type": form.delta, form.text: text}, n)
-                for text, n in delta_lines(event, note, {})
+                for text, n in split_delta_lines(event, note, {})
             ]
         return [*out, restore_object({"type": form.end}, end)] if isinstance(end, dict) else out

@@ -50,7 +50,7 @@ def decode(
     missing file or an unclear format, WireError with `strict`.
     """
     stream, numberer = ForeignStream(codec, strict=strict), Numberer()
-    numbered = map(numberer.feed, _events(stream, read_items(source)))
+    numbered = map(numberer.feed, _read_events(stream, read_items(source)))
     events = [event for event in numbered if event.type != "delta"]
     _report_losses(stream, losses)
     return events
@@ -62,7 +62,7 @@ def logs(
     """Return a log for each run in `source`, in order; a run that broke off gets an end."""
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
-    for event in _end_runs(stream, _events(stream, read_items(source))):
+    for event in _end_runs(stream, _read_events(stream, read_items(source))):
         runs.setdefault(event.run, []).append(event)
     _report_losses(stream, losses)
     return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
@@ -140,15 +140,15 @@ def convert(
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
     # the output is flushed before each read, because a live source may pause
-    events = _events(stream, _flush_between(read_items(reader), writer), clock)
+    events = _read_events(stream, _flush_between(read_items(reader), writer), clock)
     read = written = 0
     for event in _prepare_events(stream, target.name, events):
         if event.type != "delta":
             read += 1
         elif target.name == "canonical":
             continue  # a file holds complete events; their pieces are in `chunks`
-        written += _write(encoder.feed(event), encoder, writer)
-    written += _write(encoder.close(), encoder, writer)
+        written += _write_texts(encoder.feed(event), encoder, writer)
+    written += _write_texts(encoder.close(), encoder, writer)
     writer.flush()
     return Report(stream.require_codec().name, to, read, written, stream.losses, encoder.losses)
 
@@ -177,7 +177,7 @@ def convert_files(
         raise UsageError(f"{fault.filename or source}: {fault.strerror or fault}") from fault
 
 
-def _events(
+def _read_events(
     stream: ForeignStream, items: Iterable[Any], clock: Callable[[], float] | None = None
 ) -> Iterator[Event]:
     """Yield the events of a stream; a `clock` releases those that the codec holds for a time."""
@@ -210,7 +210,7 @@ def _prepare_events(stream: ForeignStream, target: str, events: Iterator[Event])
     yield from map(numberer.feed, all_events if same_format else _end_runs(stream, all_events))
 
 
-def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
+def _write_texts(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
     end = "\n" if encoder.framing == "ndjson" else ""
     for text in texts:
         writer.write(text + end)

@@ -166,12 +166,12 @@ class _Frames(_Parser):
         self._last: str | None = None
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._frames(self._read_safely(lambda: self._sse.feed(data)))
+        return self._parse_frames(self._read_safely(lambda: self._sse.feed(data)))
 
     def close(self) -> list[Item]:
-        return self._frames(self._read_safely(lambda: self._sse.close(lenient=True)))
+        return self._parse_frames(self._read_safely(lambda: self._sse.close(lenient=True)))
 
-    def _frames(self, frames: list[Frame]) -> list[Item]:
+    def _parse_frames(self, frames: list[Frame]) -> list[Item]:
         # `[DONE]`: the last frame of many model servers, not JSON
         return self._parse_items(
             (f.data, f.event, self._drop_repeated(f.id)) for f in frames if f.data != "[DONE]"

@@ -44,37 +44,31 @@ def split_block(event: Block) -> list[tuple[str, int]]:
     return out
 
 
-def pieces_with_notes(
+def split_with_notes(
     event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (text, note of its line) for each delta of an imported block.
+    """Return (text, note of its line) for each delta of an imported block.
 
     `note`: the first line's. `shifts`: how its fields grow from line to line (`passthrough`).
     """
-    parts = split_block(event)
-    return zip(
-        (text for text, _ in parts),
-        line_notes(note, shifts, (gap for _, gap in parts)),
-        strict=True,
-    )
+    pieces = split_block(event)
+    notes = line_notes(note, shifts, (gap for _, gap in pieces))
+    return zip((text for text, _ in pieces), notes, strict=True)
 
 
-def delta_lines(
+def split_delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what `pieces_with_notes` does, but nothing for a block without `chunks`.
+    """Return what `split_with_notes` does, but nothing for a block without `chunks`.
 
     For formats with start and end lines, in which a block may have no delta lines.
     """
-    chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
-    if not chunks:
-        return
-    # a user's message has no field for `chunks`: they are in its note
-    block = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
-    yield from pieces_with_notes(block, note, shifts)
+    if isinstance(event, User):  # it has no field for `chunks`: they are in its note
+        event = Respond(content=event.content, chunks=str(note.get("chunks") or ""))
+    return split_with_notes(event, note, shifts) if event.chunks else iter(())
 
 
-def imported_line(
+def restore_line(
     event: Event, note: Mapping[str, Any], draw: Mapping[type[Event], Callable[[Any], Any]]
 ) -> list[dict[str, Any]]:
     """Return the original line of an imported event; [] if it had none."""
@@ -97,7 +91,7 @@ def restore_block(
     """
     if live.take(event):
         return []
-    return [restore_object(draw(text), n) for text, n in pieces_with_notes(event, note, shifts)]
+    return [restore_object(draw(text), n) for text, n in split_with_notes(event, note, shifts)]
 
 
 class LiveBlocks:
@@ -109,9 +103,9 @@ class LiveBlocks:
     def add(self, delta: Delta) -> bool:
         """Note a written delta; return whether it is the first of its block."""
         key = (delta.run, delta.block)
-        first = key not in self._blocks
+        is_first = key not in self._blocks
         self._blocks.add(key)
-        return first
+        return is_first
 
     def take(self, event: Event, block: str = "") -> bool:
         """Close a block; return whether its deltas have been written.

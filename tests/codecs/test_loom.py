@@ -129,10 +129,10 @@ def test_each_row_is_read_and_written_back_with_and_without_envelope(
     loom = tool("loom")
     frame = {**envelope, **frame}
     events = loom.read(ndjson(frame))
-    found = next(e for e in events if e.type == kind)
-    told = {"run": "s", "span": "n-0"} if envelope else {}
-    expected = {k: told.get(k, v) for k, v in fields.items()}
-    assert {k: getattr(found, k) for k in expected} == expected
+    event = next(e for e in events if e.type == kind)
+    from_envelope = {"run": "s", "span": "n-0"} if envelope else {}
+    expected = {k: from_envelope.get(k, v) for k, v in fields.items()}
+    assert {k: getattr(event, k) for k in expected} == expected
     assert loom.lines(stored(events)) == [frame]
 
 

@@ -39,7 +39,7 @@ from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import EventHandlers
-from ..writing import LiveBlocks, imported_line, restore_block, split_block
+from ..writing import LiveBlocks, restore_block, restore_line, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
 from .nested import restore_outer_lines
 
@@ -82,7 +82,7 @@ class AgentEventWriter:
             return [restore_object(draw_stream(event.text), note)]
         if isinstance(event, Respond):
             return restore_block(event, note, SHIFTS, self._live, draw_stream)
-        return imported_line(event, note, DRAW)
+        return restore_line(event, note, DRAW)
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
         """Return the fields of a line that name its tool and, in the form `ids`, its call."""

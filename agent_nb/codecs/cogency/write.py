@@ -17,7 +17,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import is_derived, note_of
-from ..writing import pieces_with_notes
+from ..writing import split_with_notes
 from .lines import (
     DRAW,
     NAME,
@@ -46,25 +46,23 @@ class CogencyWriter:
 
     def write(self, event: Event) -> list[Item]:
         """Return the lines of one event, after lines that were held back for it."""
-        derived, previous = is_derived(event, NAME), self._newest
+        previous = self._newest
         if not isinstance(event, Metric):
             self._newest = event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
             return self._end_unfinished(event, previous)
-        if self._batch and not derived:
-            return [*self._release_batch(), *self.write(event)]
+        if not is_derived(event, NAME):
+            return [*self._release_batch(), *self._write_line(event)]
         if self._batch and isinstance(event, Result):
             self._batch.append(event)
-            return self._release_batch() if len(self._batch) == self._batch_size else []
-        draw = DRAW.get(type(event))
-        if draw is None or derived or (isinstance(event, Extension) and event.namespace != NAME):
-            return []
-        self._count_losses(event)
-        self._note_tool(event)
-        if isinstance(event, Metric):
-            self._held_metrics.append(Item(_line(event)))
-            return []
-        return self._write_after_metrics(event)
+            if len(self._batch) == self._batch_size:
+                return self._release_batch()
+        return []
+
+    def close(self) -> list[Item]:
+        """Return the lines that were held back."""
+        metrics, self._held_metrics = self._held_metrics, []
+        return [*self._release_batch(), *metrics]
 
     def _end_unfinished(self, event: End, previous: Event | None) -> list[Item]:
         """End a run that failed or was stopped: without an `end`, after its error or interrupt."""
@@ -89,10 +87,17 @@ class CogencyWriter:
         tool = self._tools.get(event.call_id, "")
         return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
 
-    def close(self) -> list[Item]:
-        """Return the lines that were held back."""
-        metrics, self._held_metrics = self._held_metrics, []
-        return [*self._release_batch(), *metrics]
+    def _write_line(self, event: Event) -> list[Item]:
+        """Return the lines of an event that has some; a metric is held back."""
+        is_foreign = isinstance(event, Extension) and event.namespace != NAME
+        if type(event) not in DRAW or is_foreign:
+            return []
+        self._count_losses(event)
+        self._note_tool(event)
+        if isinstance(event, Metric):
+            self._held_metrics.append(Item(_line(event)))
+            return []
+        return self._write_after_metrics(event)
 
     def _write_after_metrics(self, event: Event) -> list[Item]:
         """Return the metrics held back and the lines of an event."""
@@ -101,22 +106,23 @@ class CogencyWriter:
         if isinstance(event, End):
             # how many of the metrics came before the `end` in the original stream
             held_count = note.get("held", 0)
-            first = held_count if isinstance(held_count, int) else 0
-            return [*metrics[:first], Item(self._line_with_tool(event)), *metrics[first:]]
+            before = held_count if isinstance(held_count, int) else 0
+            return [*metrics[:before], Item(self._line_with_tool(event)), *metrics[before:]]
         batch_size = note.get("batch")
         if isinstance(event, Result) and isinstance(batch_size, int):
             self._batch, self._batch_size = [event], batch_size
-            return [*metrics, *(self._release_batch() if batch_size == 1 else [])]
+            return [*metrics, *self._release_batch()] if batch_size == 1 else metrics
         if isinstance(event, Think) and note:
-            pieces = pieces_with_notes(event, note, SHIFTS)
+            pieces = split_with_notes(event, note, SHIFTS)
             return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
         return [*metrics, Item(self._line_with_tool(event))]
 
     def _release_batch(self) -> list[Item]:
+        """Return the line of the results held back, [] for none."""
         results, self._batch = self._batch, []
-        if results:
-            return [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
-        return []
+        if not results:
+            return []
+        return [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
 
     def _count_losses(self, event: Event) -> None:
         """Count the parts of carried fields that the format cannot hold."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...events import Answer, Call, Delta, End, Event, Interrupt, Respond, Think
 from ..foreign_values import text_of
 from ..passthrough import restore_object
-from ..writing import Block, LiveBlocks, imported_line, restore_block
+from ..writing import Block, LiveBlocks, restore_block, restore_line
 from .lines import CANCELS, DRAW, SHIFTS, Obj, draw_chunk, draw_frame, draw_reply
 
 
@@ -38,7 +38,7 @@ class ImportedFrames:
             return self._block(event, note)
         if isinstance(event, Call):
             return self._call(event, note)
-        return imported_line(event, note, DRAW)
+        return restore_line(event, note, DRAW)
 
     def _block(self, event: Block, note: Obj) -> list[Obj]:
         return restore_block(

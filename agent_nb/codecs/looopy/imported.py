@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...events import Delta, Event, Extension, Respond
 from ...wire import as_dict
 from ..passthrough import restore_object
-from ..writing import LiveBlocks, imported_line, restore_block
+from ..writing import LiveBlocks, restore_block, restore_line
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
@@ -31,7 +31,7 @@ class ImportedEvents:
             return self._text(event, note)
         if isinstance(event, Extension) and event.name == "content-complete":
             self._texts.pop(event.span, None)
-        return imported_line(event, note, DRAW)
+        return restore_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
         # "complete" is the note of the text's `content-complete` object, if it had one; the form
