@@ -188,13 +188,9 @@ class Attached(Followed):
 
         Raises UsageError if no question is open, or the server refuses.
         """
-        decision = {
-            "decision": "allow" if allow else "deny",
-            "args": args,
-            "scope": scope,
-            "reason": reason,
-        }
-        await self._post(f"approvals/{quote(call_id)}", decision)
+        decision = "allow" if allow else "deny"
+        body = {"decision": decision, "args": args, "scope": scope, "reason": reason}
+        await self._post(f"approvals/{quote(call_id)}", body)
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
         """Send the answer of a button, from any thread; a refusal is printed on stderr."""

@@ -129,10 +129,10 @@ def parse_target(url: str, token: str = "") -> Target:
             f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
     token = token or (parse_qs(parts.query).get("token") or [""])[0]
-    prefix, _, run_path = parts.path.rstrip("/").rpartition("/runs/")
-    # without `/runs/`, rpartition puts the whole path into `run_path`
-    run = run_path.partition("/")[0] if "/runs/" in parts.path else ""
-    path = prefix if run else parts.path.rstrip("/").removesuffix("/runs")
+    path, has_run, run_path = parts.path.rstrip("/").rpartition("/runs/")
+    run = run_path.partition("/")[0] if has_run else ""
+    if not run:
+        path = parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if token:
         hide_secret(token)
@@ -144,10 +144,9 @@ def parse_target(url: str, token: str = "") -> Target:
 @asynccontextmanager
 async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     """Open a client for the server of `where`. Raises UsageError where nothing may run live."""
-    headers = {
-        "Accept-Encoding": "identity",
-        **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
-    }
+    headers = {"Accept-Encoding": "identity"}
+    if where.token:
+        headers["Authorization"] = f"Bearer {where.token}"
     read_launch().check_address(where.server)
     parts = urlsplit(where.server)
     async with httpx.AsyncClient(

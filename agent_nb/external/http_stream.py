@@ -87,13 +87,14 @@ class Frames:
         """Drop a repeat; hold another frame back until one has an id, then return all held ones."""
         decoder = SSEDecoder()
         decoded = decoder.feed(frame)  # none if the frame has no data
-        # a frame without data cannot be compared, so its id counts only after the repeats
-        frame_id = (decoder.last_event_id or "") if decoded or self._repeats is None else ""
-        frame_hash = hash((frame_id, decoded[0].event, decoded[0].data)) if decoded else 0
-        if decoded and self._repeats is not None:
-            if self._repeats.take(frame_hash, has_id=bool(frame_id)):
+        frame_id, frame_hash = decoder.last_event_id or "", 0
+        if decoded:
+            frame_hash = hash((frame_id, decoded[0].event, decoded[0].data))
+            if self._repeats is not None and self._repeats.take(frame_hash, has_id=bool(frame_id)):
                 return b""
             self._repeats = None
+        elif self._repeats is not None:
+            frame_id = ""  # without data it cannot be compared: its id counts after the repeats
         self._held.append((frame, frame_hash))
         if not frame_id and self.last_id:
             return b""
@@ -213,24 +214,20 @@ class _Reader:
         if after:
             headers["Last-Event-ID"] = after
         url = _add_id(self._url, after) if after and self._id_in_address else self._url
-        async with (
-            connect(self._where) as client,
-            aclosing(
-                await open_response(
-                    client, client.build_request("GET", url, headers=headers), self._backoff.idle
-                )
-            ) as response,
-        ):
-            await self._accept(response, again=bool(after))
-            if self._ended:
-                return
-            is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
-            async with aclosing(stream_body(response)) as source:
-                async for chunk in source:
-                    if data := self._frames.feed(chunk) if is_sse else chunk:
-                        yield data
-            if last_frames := self._frames.end_connection():
-                yield last_frames
+        async with connect(self._where) as client:
+            request = client.build_request("GET", url, headers=headers)
+            opening = open_response(client, request, self._backoff.idle)
+            async with aclosing(await opening) as response:
+                await self._accept(response, again=bool(after))
+                if self._ended:
+                    return
+                is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
+                async with aclosing(stream_body(response)) as source:
+                    async for chunk in source:
+                        if data := self._frames.feed(chunk) if is_sse else chunk:
+                            yield data
+                if last_frames := self._frames.end_connection():
+                    yield last_frames
 
     async def _accept(self, response: httpx.Response, *, again: bool) -> None:
         """Raise on a refusal: httpx.ReadError if the next request may succeed, else UsageError.

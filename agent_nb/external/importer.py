@@ -89,16 +89,18 @@ class Imported:
 
     def tick(self) -> list[Event]:
         """Return the events that the codec held back long enough; call this often if live."""
-        return self._log_all(self._stream.tick(self._clock())) if self._live else []
+        if not self._live:
+            return []
+        return self._log_all(self._stream.tick(self._clock()))
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
         """End the stream and every run, because of a `fault` or because the viewer `stopped` it."""
         out = self._log_all(self._stream.close())
         if self._settler is None:
             return out
-        cause = (
-            Interrupt(detail=STOPPED) if stopped else Error(code="truncated", message=fault or CUT)
-        )
+        cause: Interrupt | Error = Error(code="truncated", message=fault or CUT)
+        if stopped:
+            cause = Interrupt(detail=STOPPED)
         for event in self._settler.close(cause, broken=bool(fault) or stopped):
             out += self._log(event)
         return out
@@ -126,9 +128,8 @@ class Imported:
         """Begin a run with a log of its own, and report that log."""
         prompt = self._prompt if not self.logs else ""  # only the first run answers the prompt
         name = run_id if self._redaction is None else self._redaction.value(run_id)
-        run = self._runs[run_id] = _Run(
-            name, prompt, self._clock if self._live else None, self._redaction
-        )
+        clock = self._clock if self._live else None
+        run = self._runs[run_id] = _Run(name, prompt, clock, self._redaction)
         self.logs.append(run.log)
         self._on_run(run.log)
         return run

@@ -59,11 +59,7 @@ class Watch(Followed):
         self._source, self._grows = source, follow
         self._secrets = collect_secrets(secrets)
         self._imported = Imported(
-            codec,
-            prompt=prompt,
-            live=self.live,
-            on_run=self._report,
-            secrets=self._secrets,
+            codec, prompt=prompt, live=self.live, on_run=self._report, secrets=self._secrets
         )
         self._seen: list[Event] = []  # the events so far without deltas, for a late iteration
         self._queues: list[asyncio.Queue[Event | None]] = []  # one for each iteration; None ends it

@@ -50,10 +50,12 @@ class Runs(Sequence[Run]):
     def __repr__(self) -> str:
         # any other sequence reads its runs from a store, which a repr must not do
         notebooks = {run.notebook for run in self._runs} if isinstance(self._runs, list) else ()
-        where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
+        where = ""
+        if any(notebooks) or not self:
+            where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
         count = len(self.problems)
         broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
-        return f"<Runs: {len(self)}{where if any(notebooks) or not self else ''}{broken}>"
+        return f"<Runs: {len(self)}{where}{broken}>"
 
     @property
     def rows(self) -> Runs:

@@ -33,20 +33,18 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
     def __str__(self) -> str:
-        prefix = f"{self.title}{f', line {self.line}' if self.line else ''}: " if self.title else ""
-        return f"{prefix}{f'{self.error}: ' if self.error else ''}{self.message}"
+        line = f", line {self.line}" if self.line else ""
+        cell = f"{self.title}{line}: " if self.title else ""
+        error = f"{self.error}: " if self.error else ""
+        return f"{cell}{error}{self.message}"
 
 
 def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:
     """Return the failure of a cell that raised an exception; `number` counts from 1."""
-    tracebacks = [
-        o.get("traceback") or []
-        for o in cell.get("outputs") or []
-        if o.get("output_type") == "error"
-    ]
-    line_match = (
-        _LINE.search(_COLOURS.sub("", "\n".join(map(str, tracebacks[-1])))) if tracebacks else None
-    )
+    outputs = cell.get("outputs") or []
+    tracebacks = [o.get("traceback") or [] for o in outputs if o.get("output_type") == "error"]
+    last_traceback = "\n".join(map(str, tracebacks[-1])) if tracebacks else ""
+    line_match = _LINE.search(_COLOURS.sub("", last_traceback))
     line = int(line_match[1]) if line_match else 0
     return Failure(
         cell=number,
@@ -63,13 +61,9 @@ def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: s
     `cell`: the one that ran (None: the kernel did not start).
     """
     name = name_cell(number, cell) if cell is not None else ""
-    reason = "the kernel died" if cell is not None else "The kernel did not start"
-    return Failure(
-        kind="kernel",
-        cell=number,
-        title=name,
-        message=f"{reason}.\n{message}".strip() if message else f"{reason}.",
-    )
+    reason = "the kernel died." if cell is not None else "The kernel did not start."
+    text = f"{reason}\n{message}".strip()
+    return Failure(kind="kernel", cell=number, title=name, message=text)
 
 
 def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:

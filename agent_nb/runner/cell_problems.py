@@ -227,7 +227,7 @@ def _check_agent_cell(
         if must_run:
             yield Problem(text=f"{name}: it did not run", kind="error", stale=False)
     elif not run.get("replayed"):
-        yield _not_replayed(name, run)
+        yield _describe_not_replayed(name, run)
     elif drift := run.get("drift"):
         yield _describe_drift(name, drift)
     elif run.get("status") not in _expected_statuses(run) and not run.get("imported"):
@@ -243,7 +243,7 @@ def _expected_statuses(run: RunNumbers) -> Sequence[Any]:
     return (run["expect"],) if run.get("expect") else PASSING
 
 
-def _not_replayed(name: str, run: RunNumbers) -> Problem:
+def _describe_not_replayed(name: str, run: RunNumbers) -> Problem:
     """Return the problem that a run was not replayed, with what differs from the record."""
     differences = run.get("differences")
     reason = f"{name}: {run.get('error') or 'it was not replayed'}"
@@ -276,7 +276,7 @@ def _check_code_runs(
         if drift := run.get("drift"):
             yield _describe_drift(name, drift)
         elif not (run.get("replayed") or run.get("scripted")):
-            yield _not_replayed(name, run)
+            yield _describe_not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
             yield Problem(
                 text=f"{name}: every call of a run was denied: {count_noun(run['calls'], 'call')} ({run['denied']} denied)",
@@ -298,11 +298,13 @@ def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
     else:
         recorded, fresh = str(drift.get("recorded", "")), str(drift.get("fresh", ""))
         difference = SideBySide(recorded, fresh).unified_diff()
-    text = "\n".join([f"{name}: {_drift_head(drift)}", *difference, *_explain_rerun(drift)])
+    text = "\n".join(
+        [f"{name}: {_describe_drift_head(drift)}", *difference, *_explain_rerun(drift)]
+    )
     return Problem(text=text, kind="drift")
 
 
-def _drift_head(drift: Mapping[str, Any]) -> str:
+def _describe_drift_head(drift: Mapping[str, Any]) -> str:
     """Return the sentence about the first event that differs."""
     name, seq = drift.get("name"), drift.get("seq")
     call = f" (call {drift['call_id']})" if drift.get("call_id") else ""

@@ -139,7 +139,7 @@ def execute_notebook(
         except CellExecutionError:
             pass  # the client has added it to its failures
         except DeadKernelError:
-            client.failures.append(describe_dead_kernel(*client.current_cell(), _tail(output)))
+            client.failures.append(describe_dead_kernel(*client.current_cell(), _read_end(output)))
         except CellTimeoutError:
             client.failures.append(describe_timeout(*client.current_cell(), options.timeout or 0))
         except CellControlSignal as fault:
@@ -161,7 +161,7 @@ async def _execute(client: Client, stderr: IO[bytes]) -> None:
         await client.async_execute(stdout=stderr, stderr=stderr)
 
 
-def _tail(file: IO[bytes], longest: int = 2000) -> str:
+def _read_end(file: IO[bytes], longest: int = 2000) -> str:
     file.seek(0)
     return make_printable(file.read().decode(errors="replace")[-longest:])
 
@@ -169,15 +169,15 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
 def _read(path: Path) -> Any:
     """Return the notebook of a file, with an id for each cell. Raises UsageError."""
     loaded = load_notebook(path)  # raises UsageError with the reason, as nbformat does not
-    # else nbformat would make new random ids at each reading
-    form = {} if (named := with_ids(loaded)) is loaded else {"nbformat_minor": IDS_SINCE}
+    complete = with_ids(loaded)  # else nbformat would make new random ids at each reading
+    read = dict(complete)
+    if complete is not loaded:
+        read["nbformat_minor"] = IDS_SINCE
     # the records are most of a file, and nbformat takes long to copy them
     metadata = as_dict(loaded.get("metadata"))
-    other_metadata = {name: value for name, value in metadata.items() if name != METADATA_KEY}
-    nb = nbformat.reads(
-        json.dumps({**named, **form, **({"metadata": other_metadata} if metadata else {})}),
-        as_version=4,
-    )
+    if metadata:
+        read["metadata"] = {n: value for n, value in metadata.items() if n != METADATA_KEY}
+    nb = nbformat.reads(json.dumps(read), as_version=4)
     if METADATA_KEY in metadata:
         # past nbformat's own `__setitem__`, which copies
         dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])

@@ -139,21 +139,23 @@ class EarlyKernels:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left, unused, self._next = [], self._next, None
-        if unused is not None and not unused[1].cancel() and (early := _await_started(unused[1])):
-            early.stop()
+        if unused is not None and not unused[1].cancel():
+            started = _await_started(unused[1])
+            if started is not None:
+                started.stop()
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
         """Return the early kernel of a notebook if it matches `choice`; start the next one."""
         with self._lock:
-            reserved = self._next if self._next is not None and self._next[0] == notebook else None
-            if reserved is not None:
-                self._next = None
+            starting: Future[StartedKernel] | None = None
+            if self._next is not None and self._next[0] == notebook:
+                starting, self._next = self._next[1], None
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
             if self._next is None:
                 self._start_next()
-        started = _await_started(reserved[1]) if reserved is not None else None
+        started = _await_started(starting) if starting is not None else None
         if started is not None and started.choice != choice:
             started.stop()
             return None
@@ -223,11 +225,9 @@ def choose_kernel(
 
 def _needs_tape(nb: Mapping[str, Any]) -> bool:
     """Return whether a notebook has taped calls and no cell that starts the tape."""
-    return NotebookRuns(nb).has_taped_calls() and not any(
-        _STARTS_TAPE.search(source_of(cell))
-        for cell in list_cells(nb)
-        if cell.get("cell_type") == "code"
-    )
+    code_cells = [cell for cell in list_cells(nb) if cell.get("cell_type") == "code"]
+    starts_tape = any(_STARTS_TAPE.search(source_of(cell)) for cell in code_cells)
+    return not starts_tape and NotebookRuns(nb).has_taped_calls()
 
 
 def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:

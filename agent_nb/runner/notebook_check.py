@@ -134,27 +134,19 @@ def check_notebook(
             for f in outcome.failures
             if missing_extra or not f.cell
         ]
-    replayed, scripted = (
-        sum(bool(run.get(flag)) for _, run in shown_runs) for flag in ("replayed", "scripted")
-    )
     masked, patterns = _list_masked(shown_runs)
+    unseen = [str(name) for _, run in shown_runs for name in run.get("unseen") or ()]
+    unseen += find_unseen_displays(nb, outcome)
     return Report(
         notebook=str(path),
         problems=tuple(failing),
         warnings=tuple(p for p in problems if p not in failing),
-        runs=replayed,
-        scripted=scripted,
+        runs=sum(bool(run.get("replayed")) for _, run in shown_runs),
+        scripted=sum(bool(run.get("scripted")) for _, run in shown_runs),
         skipped="" if failing else missing_extra,
         masked=masked,
         patterns=patterns,
-        unseen=tuple(
-            dict.fromkeys(
-                [
-                    *(str(name) for _, run in shown_runs for name in run.get("unseen") or ()),
-                    *find_unseen_displays(nb, outcome),
-                ]
-            )
-        ),
+        unseen=tuple(dict.fromkeys(unseen)),
         seconds=time.monotonic() - began,
     )
 
@@ -178,22 +170,22 @@ def _list_masked(
     shown: Sequence[tuple[int, RunNumbers]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the masked differences: those of known kinds, and those of the project's patterns."""
-    lines: dict[bool, list[str]] = {False: [], True: []}
+    of_kinds: list[str] = []
+    of_patterns: list[str] = []
     for number, run in shown:
         for rule, old, new in run.get("masked") or ():
-            lines[rule.startswith(Rule.NAME_PREFIX)].append(
-                f"cell {number}, {rule}: {old!r} = {new!r}"
-            )
-    return tuple(lines[False]), tuple(lines[True])
+            lines = of_patterns if rule.startswith(Rule.NAME_PREFIX) else of_kinds
+            lines.append(f"cell {number}, {rule}: {old!r} = {new!r}")
+    return tuple(of_kinds), tuple(of_patterns)
 
 
 def _find_time_zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     """Return the time zone of a notebook's newest record, "" if it is unknown here."""
-    newest = max(
-        (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
-    )
+    records = [record for listed in recorded.values() for record in listed]
+    newest = max(records, key=read_start_time, default={})
     # only the first event is decoded, because a record may hold many
-    start = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
+    first_event = list(newest.get("events") or [])[:1]
+    start = next(iter(events_of({**newest, "events": first_event})), None)
     origin = start.settings.get("place") if isinstance(start, RunStart) else None
     zone = origin.get("zone") if isinstance(origin, Mapping) else None
     return zone if isinstance(zone, str) and is_zone(zone) else ""

@@ -18,7 +18,7 @@ from ..models import collect_secrets
 from ..notebook import make_printable
 
 WIDTH = 20  # characters of the bar
-LONGEST = 50  # characters of a cell's first line
+LONGEST_TITLE = 50  # characters of a cell's first line
 BEAT = 0.5  # seconds between two drawings
 
 
@@ -55,11 +55,10 @@ class Progress:
 
     def cell(self, index: int, count: int, source: str) -> None:
         """Show that the cell at `index` (from 0) of `count` cells begins; `source` is its text."""
-        first = make_printable(
-            next((s for s in source.splitlines() if s.strip()), ""), self._hidden
-        ).strip()[:LONGEST]
+        first_line = next((line for line in source.splitlines() if line.strip()), "")
+        title = make_printable(first_line, self._hidden).strip()[:LONGEST_TITLE]
         self._done = index / count
-        self._line = f"{index + 1}/{count} {self._name}: {first}"
+        self._line = f"{index + 1}/{count} {self._name}: {title}"
         self._since = time.monotonic()
         if self._live:
             self._draw()

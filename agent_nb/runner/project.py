@@ -28,8 +28,6 @@ from ..agent import Rule
 from ..errors import UsageError
 
 FILE = "pyproject.toml"
-
-
 _is_host = re.compile(r"[\w.:-]+", re.ASCII).fullmatch
 
 

@@ -49,26 +49,23 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     that were dropped.
     """
     known = NotebookRuns(before).by_cell()
-    hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
     used = NotebookRuns(before).used_calls()
-    # cell -> ids of new runs -> ids of old ones
     repeated_runs = _find_repeated(NotebookRuns(nb).by_cell(), known, used)
-    old = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
+    hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
+    old_cells = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
+    shown: list[RunNumbers] = []  # before replayed runs are restored, which hides that they are
     for cell in _code_cells(nb):
-        if (name := cell_id(cell)) in repeated_runs and _restore_shown_runs(
-            cell, old[name], repeated_runs[name]
-        ):
-            dropped |= repeated_runs[name]
-    unchanged = [
-        _is_replayed(run) or run.get("run") in dropped.values()
-        for c in _code_cells(nb)
-        for _, run in _shown_runs(c)
-    ]
-    for cell in _code_cells(nb):
-        if cell_id(cell) in old:
-            _restore_cell(cell, old[cell_id(cell)], hashes)
-    if unchanged and all(unchanged) and LANGUAGE in metadata_of(before):
+        name = cell_id(cell)
+        repeated = repeated_runs.get(name)
+        if repeated and _restore_shown_runs(cell, old_cells[name], repeated):
+            dropped |= repeated
+        shown += [run for _, run in _shown_runs(cell)]
+        if name in old_cells:
+            _restore_replayed(cell, old_cells[name], hashes)
+    old_ids = set(dropped.values())
+    nothing_new = all(_is_replayed(run) or run.get("run") in old_ids for run in shown)
+    if shown and nothing_new and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
     NotebookRuns(nb).replace(known, dropped)
     NotebookRuns(nb).lift()  # a restored output may carry its record
@@ -80,46 +77,49 @@ def _find_repeated(runs: Runs, known: Runs, used: UsedCalls) -> dict[str, dict[s
 
     `used`: the taped calls that the executions of each cell used.
     """
-    key, repeated = user_key(), {}
+    key = user_key()
+    repeated: dict[str, dict[str, str]] = {}
     for cell, records in runs.items():
-        ids = {r["id"] for r in known.get(cell, ())}
-        fresh = CellRecords([r for r in records if r["id"] not in ids]).newest_execution()
-        last = CellRecords(known.get(cell, ())).newest_execution(used.newest(cell))
-        if not fresh or len(fresh) != len(last):
+        old_records = known.get(cell, ())
+        old_ids = {r["id"] for r in old_records}
+        new = CellRecords([r for r in records if r["id"] not in old_ids]).newest_execution()
+        old = CellRecords(old_records).newest_execution(used.newest(cell))
+        if not new or len(new) != len(old):
             continue
-        if all(is_own_record(r, key) for r in last) and all(map(same_run, last, fresh)):
-            repeated[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
+        if all(is_own_record(r, key) for r in old) and all(map(same_run, old, new)):
+            repeated[cell] = {n["id"]: o["id"] for n, o in zip(new, old, strict=True)}
     return repeated
 
 
 def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
     """Show the old runs of a cell in place of the new ones; return False if that is impossible.
 
-    It is impossible if the cell shows a further run, or did not show one of the old runs.
+    It is impossible if the cell shows a further run, or did not show one of the old runs. `runs`:
+    new id -> old id.
     """
-    before = dict(_outputs_by_run(old))
-    run_ids = [str(run["run"]) for _, run in _shown_runs(cell)]
-    if not all(name in runs and runs[name] in before for name in run_ids):
+    old_outputs = dict(_outputs_by_run(old))
+    new_ids = [str(run["run"]) for _, run in _shown_runs(cell)]
+    if not all(new_id in runs and runs[new_id] in old_outputs for new_id in new_ids):
         return False
-    cell["outputs"] = _replace_outputs(cell, {name: before[runs[name]] for name in run_ids})
+    cell["outputs"] = _replace_outputs(cell, {new: old_outputs[runs[new]] for new in new_ids})
     if cell["outputs"] == old["outputs"]:
         cell["execution_count"] = old.get("execution_count")
     return True
 
 
-def _restore_cell(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
-    """Restore the outputs of replayed runs; `hashes`: run id -> hash of the source it ran."""
-    shown_outputs, before = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
+def _restore_replayed(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
+    """Restore the outputs of replayed runs. `hashes`: run id -> hash of its source."""
+    new_outputs, old_outputs = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
-        replayed = {str(n["run"]) for _, n in _shown_runs(cell) if _is_replayed(n)}
-        known = {name: outputs for name, outputs in before.items() if name in replayed}
-        cell["outputs"] = _replace_outputs(cell, known)
+        replayed = {str(run["run"]) for _, run in _shown_runs(cell) if _is_replayed(run)}
+        kept = {run_id: outputs for run_id, outputs in old_outputs.items() if run_id in replayed}
+        cell["outputs"] = _replace_outputs(cell, kept)
     elif (
-        shown_outputs
-        and shown_outputs.keys() == before.keys()
+        new_outputs
+        and new_outputs.keys() == old_outputs.keys()
         and all(_is_replayed(run) for _, run in _shown_runs(cell))
-        and _have_source(parts, shown_outputs, hashes)
+        and _have_source(parts, new_outputs, hashes)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
@@ -156,13 +156,13 @@ def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, list[Output]
         yield str(run), [output, *(o for o in list_outputs(cell) if _continued_run(o) == run)]
 
 
-def _replace_outputs(cell: Mapping[str, Any], known: Mapping[str, list[Output]]) -> list[Output]:
-    """Return the outputs of a cell; those of a run in `known` are replaced by its known outputs."""
+def _replace_outputs(cell: Mapping[str, Any], by_run: Mapping[str, list[Output]]) -> list[Output]:
+    """Return the outputs of a cell; those of the runs in `by_run` are replaced by these."""
     outputs: list[Output] = []
     for output in list_outputs(cell):
-        if _continued_run(output) in known:
-            continue  # the known outputs replace the first part, and so all parts
-        outputs += known.get(str(_shown_run(output).get("run", "")), [output])
+        if _continued_run(output) in by_run:
+            continue  # the first part is replaced by all outputs of the run
+        outputs += by_run.get(str(_shown_run(output).get("run", "")), [output])
     return outputs
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from xml.etree import ElementTree
 
@@ -123,7 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @staticmethod
     def summarize(reports: Sequence[Report]) -> str:
         """Return the results of several notebooks as one line."""
-        failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+        failed, skipped = _count_results(reports)
         passed = len(reports) - failed - skipped
         counts = ((passed, "passed"), (failed, "failed"), (skipped, "skipped"))
         runs = sum(r.runs for r in reports)
@@ -132,20 +132,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @staticmethod
     def render_junit(reports: Sequence[Report]) -> str:
         """Return the reports as JUnit XML, one test case for each notebook."""
-        failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-        seconds = sum(r.seconds for r in reports)
-        numbers = {
-            "tests": len(reports),
-            "failures": failed,
-            "errors": 0,
-            "skipped": skipped,
-            "time": f"{seconds:.3f}",
+        failed, skipped = _count_results(reports)
+        attributes = {
+            "name": "agent_nb",
+            "tests": str(len(reports)),
+            "failures": str(failed),
+            "errors": "0",
+            "skipped": str(skipped),
+            "time": f"{sum(r.seconds for r in reports):.3f}",
         }
-        suite = ElementTree.Element(
-            "testsuite", {"name": "agent_nb", **{name: str(n) for name, n in numbers.items()}}
-        )
+        suite = ElementTree.Element("testsuite", attributes)
         for report in reports:
-            suite.append(_junit_case(report))
+            suite.append(_make_junit_case(report))
         root = ElementTree.Element("testsuites")
         root.append(suite)
         ElementTree.indent(root)
@@ -156,23 +154,24 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
 
 
-def _junit_case(report: Report) -> ElementTree.Element:
-    named = {"classname": "agent_nb", "name": _to_xml(report.notebook)}
-    case = ElementTree.Element("testcase", {**named, "time": f"{report.seconds:.3f}"})
-    for tag, message, text in _junit_results(report):
-        ElementTree.SubElement(case, tag, {"message": _to_xml(message)}).text = _to_xml(text)
-    if report.warnings:
-        ElementTree.SubElement(case, "system-out").text = _to_xml(
-            "\n".join(warning.text for warning in report.warnings)
-        )
-    return case
+def _count_results(reports: Sequence[Report]) -> tuple[int, int]:
+    """Return how many notebooks failed, and how many were skipped."""
+    return sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
 
 
-def _junit_results(report: Report) -> Iterator[tuple[str, str, str]]:
+def _make_junit_case(report: Report) -> ElementTree.Element:
+    name, time = _to_xml(report.notebook), f"{report.seconds:.3f}"
+    case = ElementTree.Element("testcase", {"classname": "agent_nb", "name": name, "time": time})
     if report.problems:
-        yield "failure", report.problems[0].text.partition("\n")[0], report.text()
+        message = _to_xml(report.problems[0].text.partition("\n")[0])
+        failure = ElementTree.SubElement(case, "failure", {"message": message})
+        failure.text = _to_xml(report.text())
     elif report.skipped:
-        yield "skipped", report.skipped, ""
+        ElementTree.SubElement(case, "skipped", {"message": _to_xml(report.skipped)}).text = ""
+    if report.warnings:
+        warnings = "\n".join(warning.text for warning in report.warnings)
+        ElementTree.SubElement(case, "system-out").text = _to_xml(warnings)
+    return case
 
 
 def _to_xml(text: str) -> str:

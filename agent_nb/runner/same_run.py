@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..events import to_builtins
@@ -23,9 +23,14 @@ from ..wire import as_dict, as_list, encode_canonical
 #: The fields of a record that count beside its events.
 RECORD_FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
 _DROPPED_FIELDS = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
-_TIME_FIELDS = frozenset({"duration", "ttft"})
+# type of event -> field -> parts of its value that do not count
+_DROPPED_PARTS: dict[str, dict[str, Sequence[str]]] = {
+    "metric": {"step": ("duration", "ttft"), "total": ("duration", "ttft")},
+    "run_start": {"settings": ("hash",)},  # follows from the other settings
+    "node": {"data": ("digest",)},  # of a request; includes the generated names of calls
+}
 _NAME_FIELDS = frozenset({"call_id", "block", "batch", "span", "parent"})
-_SHORTEST = 4  # characters of a name that is looked for in texts
+_SHORTEST_NAME = 4  # characters; shorter names are not looked for in texts
 
 
 def same_run(one: Record, other: Record) -> bool:
@@ -42,13 +47,11 @@ def _canonical_text(record: Record) -> str:
     events = [to_builtins(event) for event in log]
     names = _GeneratedNames(str(record.get("id", "")), events)
     rows = InnerRecords.of_log(log)
+    compared_events = _events_of_map(events) if rows else events
     return encode_canonical(
         [
             *(record.get(name) for name in RECORD_FIELDS),
-            [
-                _comparable_fields(event, names)
-                for event in (_events_of_map(events) if rows else events)
-            ],
+            [_comparable_fields(event, names) for event in compared_events],
             {key: _canonical_text(row) for key, row in rows.items()},
         ]
     )
@@ -57,34 +60,26 @@ def _canonical_text(record: Record) -> str:
 def _events_of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events of a map that count beside its rows."""
     # of several metrics only the last counts: it has the total of the map
-    sums = [index for index, event in enumerate(events) if event.get("type") == "metric"]
+    last_metric = next((e for e in reversed(events) if e.get("type") == "metric"), None)
     return [
         event
-        for index, event in enumerate(events)
+        for event in events
         if event.get("kind") not in (COUNTS, InnerRecords.KIND)
-        and (event.get("type") != "metric" or index in sums[-1:])
+        and (event.get("type") != "metric" or event is last_metric)
     ]
 
 
 def _comparable_fields(event: Mapping[str, Any], names: _GeneratedNames) -> dict[str, Any]:
     """Return the fields of an event that count, with numbers in place of generated names."""
-    kind, fields = event.get("type"), dict[str, Any]()
+    fields: dict[str, Any] = {}
     for key, value in event.items():
         if key in _NAME_FIELDS:
             fields[key] = names.number(str(value))
         elif key not in _DROPPED_FIELDS:
             fields[key] = value
-    if kind == "metric":
-        for usage in ("step", "total"):
-            fields[usage] = {
-                k: v for k, v in as_dict(fields.get(usage)).items() if k not in _TIME_FIELDS
-            }
-    elif kind == "run_start":  # the hash follows from the other settings
-        fields["settings"] = {
-            k: v for k, v in as_dict(fields.get("settings")).items() if k != "hash"
-        }
-    elif kind == "node":  # the digest of a request includes the generated names of calls
-        fields["data"] = {k: v for k, v in as_dict(fields.get("data")).items() if k != "digest"}
+    for key, dropped in _DROPPED_PARTS.get(str(event.get("type")), {}).items():
+        parts = as_dict(fields.get(key))
+        fields[key] = {part: value for part, value in parts.items() if part not in dropped}
     return {key: names.replace_in(value) for key, value in fields.items()}
 
 
@@ -99,9 +94,9 @@ class _GeneratedNames:
                 self.number(str(event.get(key, "")))
             for call in as_list(event.get("calls")):
                 self.number(str(call))
-        long = sorted((n for n in self._numbers if len(n) >= _SHORTEST), key=len, reverse=True)
+        long = sorted((n for n in self._numbers if len(n) >= _SHORTEST_NAME), key=len, reverse=True)
         # a text may also name a run by the first characters of its id
-        short = [re.escape(run[:_SHORTEST])] if len(run) > _SHORTEST else []
+        short = [re.escape(run[:_SHORTEST_NAME])] if len(run) > _SHORTEST_NAME else []
         # `(?!)` matches nothing
         self._texts = re.compile(
             rf"(?<!\w)(?:{'|'.join([*map(re.escape, long), *short])})(?!\w)" if long else r"(?!)"
@@ -122,6 +117,6 @@ class _GeneratedNames:
             return self._texts.sub(lambda text: number.get(text[0], number[self._run]), value)
         if isinstance(value, Mapping):
             return {self.replace_in(key): self.replace_in(part) for key, part in value.items()}
-        return (
-            [self.replace_in(part) for part in value] if isinstance(value, list | tuple) else value
-        )
+        if isinstance(value, list | tuple):
+            return [self.replace_in(part) for part in value]
+        return value

@@ -37,11 +37,11 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
     if run.get("run") not in _run_ids(before):
         return
     all_ran = run.get("ran") == run.get("calls")
-    for noun, counts, compare in (
+    for noun, is_kind, compare in (
         ("picture", _is_picture, _compare_pictures),
         ("display", _is_display, _compare_displays),
     ):
-        old, new = (list(filter(counts, _list_displays(cell))) for cell in (before, now))
+        old, new = (list(filter(is_kind, _list_displays(cell))) for cell in (before, now))
         yield from _compare_displays_in_order(old, new, noun, compare, all_ran=all_ran)
 
 
@@ -64,33 +64,27 @@ def _compare_displays_in_order(
     `compare` returns how two displays differ, in words ("": they are equal).
     """
     if len(old) == len(new):
-        differences = ((n, compare(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
-        yield from (
-            f"{noun} {number}: {difference}" for number, difference in differences if difference
-        )
+        for number, (old_display, new_display) in enumerate(zip(old, new, strict=True), 1):
+            if difference := compare(old_display, new_display):
+                yield f"{noun} {number}: {difference}"
     elif all_ran:
         yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:
-        # `all` stops at the first old display that is equal (its difference is ""); the search for
-        # the next display goes on after it, so the order counts
         remaining = iter(old)
-        missing = [
-            n
-            for n, display in enumerate(new, 1)
-            if all(compare(other, display) for other in remaining)
-        ]
-        yield from (
-            f"{noun} {number} is not among those of the recording" for number in missing[:1]
-        )
+        for number, display in enumerate(new, 1):
+            # the search for the next display goes on after the equal one, so the order counts
+            if not any(compare(old_display, display) == "" for old_display in remaining):
+                yield f"{noun} {number} is not among those of the recording"
+                return
 
 
 def _compare_pictures(old: Bundle, new: Bundle) -> str:
     # the text that Matplotlib gives for a figure
     figure = _join_text(old.get("text/plain", "")).startswith("<Figure size")
-    before, now = (
+    old_picture, new_picture = (
         _join_text(next(b[k] for k in PictureComparison.TYPES if k in b)) for b in (old, new)
     )
-    return PictureComparison.of_pair(before, now, figure=figure).difference
+    return PictureComparison.of_pair(old_picture, new_picture, figure=figure).difference
 
 
 def _compare_displays(old: Bundle, new: Bundle) -> str:
@@ -110,9 +104,8 @@ def _is_display(display: Bundle) -> bool:
 
 
 def _run_ids(cell: Cell) -> list[Any]:
-    return [
-        numbers.get("run") for output in list_outputs(cell) if (numbers := RunNumbers.of(output))
-    ]
+    all_numbers = map(RunNumbers.of, list_outputs(cell))
+    return [numbers.get("run") for numbers in all_numbers if numbers]
 
 
 def _list_displays(cell: Cell) -> Iterator[Bundle]:

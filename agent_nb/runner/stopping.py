@@ -90,21 +90,16 @@ def raise_on_signals() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is not threading.main_thread():
         yield EXECUTIONS.stop
         return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-    first = 0.0
+    old_handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    first_at = 0.0  # when the first signal came; 0: none has come
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal first
+        nonlocal first_at
         now = time.monotonic()
-        if not first:
-            first = now
+        if not first_at:
+            first_at = now
             raise Stopped(signal.Signals(number).name)
-        if now - first > PATIENCE:
+        if now - first_at > PATIENCE:
             os._exit(128 + number)  # as shells report a process that a signal ended
 
     for number in SIGNALS:
@@ -112,5 +107,6 @@ def raise_on_signals() -> Iterator[Callable[[], None]]:
     try:
         yield EXECUTIONS.stop
     finally:
-        restore()
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         EXECUTIONS.stopped = False

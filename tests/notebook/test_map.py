@@ -275,7 +275,7 @@ def test_strictly_replayed_a_changed_row_is_named(nb, model, df, empty_store, mo
 def test_a_large_map_replays_from_its_store_and_without_it_names_the_rows(
     nb, model, empty_store, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 2)
+    monkeypatch.setattr("agent_nb.rows.map.sample.MOST_ROWS", 2)
     path = tmp_path / "rows.sqlite"
     df = pd.DataFrame({"text": ["good", "bad", "ugly"]})
     line = f"-m model --map df --store {path} -o out"
@@ -299,7 +299,7 @@ def test_a_large_map_replays_from_its_store_and_without_it_names_the_rows(
 
 
 def test_a_stopped_large_map_replays_what_it_has(nb, empty_store, monkeypatch, tmp_path):
-    monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 2)
+    monkeypatch.setattr("agent_nb.rows.map.sample.MOST_ROWS", 2)
     fault = {"error": {"status": 400, "message": "no"}}
     script = Words()
     script.cases = [Case(when="bad", turns=(read_turn(fault, "bad"),))]
@@ -330,7 +330,7 @@ def test_the_runs_of_the_rows_are_loaded_when_they_are_used(
 
 
 def test_the_runs_of_a_large_map_are_in_its_store(nb, model, df, empty_store, monkeypatch):
-    monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 2)
+    monkeypatch.setattr("agent_nb.rows.map.sample.MOST_ROWS", 2)
     nb.cell(ASK, "-m model --map df", model=model, df=df)
     runs = nb.shell.user_ns["_map"].runs
     assert [r.answer for r in runs] == ["yes", "no", "other"]

@@ -122,7 +122,7 @@ def test_a_map_of_rows_that_are_stored_changes_no_byte_of_its_store(nb, model, t
 def test_a_map_that_its_record_cannot_hold_says_that_it_cannot_be_tested(
     nb, model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 1)
+    monkeypatch.setattr("agent_nb.rows.map.sample.MOST_ROWS", 1)
     words = "jupyter agent-nb test cannot replay it"
     mapped(nb, model)
     assert words in nb.last[0]["text/plain"]

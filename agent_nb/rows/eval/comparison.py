@@ -78,19 +78,19 @@ def compare(
                 f"compare takes two evaluations; {side} is a {type(evaluation).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
             )
     pairs = pair_rows(a, b, (on,) if isinstance(on, str) else on)
-    scored = [(p.a.score, p.b.score) for p in pairs]
-    both = [(x, y) for x, y in scored if x is not None and y is not None]
+    scores = [(p.a.score, p.b.score) for p in pairs]
+    complete = [(x, y) for x, y in scores if x is not None and y is not None]
     statistic = summarize_pairs(
-        [x for x, _ in both],
-        [y for _, y in both],
+        [score_a for score_a, _ in complete],
+        [score_b for _, score_b in complete],
         repeats=a.repeats if a.repeats == b.repeats else 1,
         level=check_level(a.level if level is None else level),
         bounded=a.bounded and b.bounded,
     )
-    return Comparison(a=a, b=b, names=_names(a, b), pairs=tuple(pairs), statistic=statistic)
+    return Comparison(a=a, b=b, names=_choose_names(a, b), pairs=tuple(pairs), statistic=statistic)
 
 
-def _names(a: Evaluation, b: Evaluation) -> tuple[str, str]:
+def _choose_names(a: Evaluation, b: Evaluation) -> tuple[str, str]:
     """Return the names of the evaluations if they differ, else ("a", "b")."""
     if a.name and b.name and a.name != b.name:
         return a.name, b.name

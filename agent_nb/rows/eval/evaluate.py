@@ -88,9 +88,9 @@ async def evaluate_prompt(
         folder=agent.folder,
     )
     scoring = Scoring(scorer, rows, answer_type)
-    judged = isinstance(scorer, JudgeScore)
+    is_judge = isinstance(scorer, JudgeScore)
     # the map's record holds the scores, except a judge's: they are in the record of the judge's map
-    finish = None if judged else scoring.finish
+    finish = None if is_judge else scoring.finish
     stream = start_map(
         agent, rows.data, prompt, map_options, output=setup.output, finish=finish, **options
     )
@@ -105,7 +105,7 @@ async def evaluate_prompt(
         repeats=setup.repeats,
         level=setup.level,
         bounded=scores.bounded,
-        judged=judged,
+        judged=is_judge,
         failed_as=setup.failed,
         judging=Spent(scores.tokens, scores.cost),
         output=answer_type,
@@ -212,21 +212,23 @@ def candidates_of(
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for an option that a map does not have."""
     allowed = sorted({*_MAP_OPTIONS, *inspect.signature(start_map).parameters} - _NOT_OPTIONS)
-    unknown = next((name for name in options if name not in allowed), "")
-    if unknown:
-        hint = did_you_mean(unknown, allowed)
-        raise UsageError(unknown_name("option", unknown, allowed, hint=hint))
+    for name in options:
+        if name not in allowed:
+            hint = did_you_mean(name, allowed)
+            raise UsageError(unknown_name("option", name, allowed, hint=hint))
 
 
 async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
     """Return a score for each candidate; a failed answer has its run's error and no score."""
     answered = [c for c in candidates if c.result.status == "ok"]
     scores = await scorer.score(answered)
-    next_scores = iter(scores.each)  # has one for each answered candidate, in their order
-    each = [
-        next(next_scores) if r.status == "ok" else Score(None, r.failure, r.error or r.status)
-        for r in (candidate.result for candidate in candidates)
-    ]
+    scores_of_answered = iter(scores.each)
+    each: list[Score] = []
+    for result in (candidate.result for candidate in candidates):
+        if result.status == "ok":
+            each.append(next(scores_of_answered))
+        else:
+            each.append(Score(None, result.failure, result.error or result.status))
     return msgspec.structs.replace(scores, each=each)
 
 
@@ -237,14 +239,10 @@ def scored_rows(
     by_position: dict[int, list[tuple[Candidate, Score]]] = {}
     for candidate, score in zip(candidates, scores, strict=True):
         by_position.setdefault(candidate.position, []).append((candidate, score))
-    return [
-        ScoredRow(
-            position,
-            row_key(answers[0][0].row),
-            answers[0][0].row,
-            tuple(c.result for c, _ in answers),
-            tuple(s for _, s in answers),
-            failed,
-        )
-        for position, answers in by_position.items()
-    ]
+    rows = []
+    for position, answers in by_position.items():
+        values = answers[0][0].row
+        results = tuple(candidate.result for candidate, _ in answers)
+        row_scores = tuple(score for _, score in answers)
+        rows.append(ScoredRow(position, row_key(values), values, results, row_scores, failed))
+    return rows

@@ -107,10 +107,8 @@ def newcombe_interval(
         return None
     z = _normal_quantile(level)
     a, b = (both + only_a) / rows, (both + only_b) / rows
-    (low_a, high_a), (low_b, high_b) = (
-        _wilson_bounds(both + only_a, rows, z),
-        _wilson_bounds(both + only_b, rows, z),
-    )
+    low_a, high_a = _wilson_bounds(both + only_a, rows, z)
+    low_b, high_b = _wilson_bounds(both + only_b, rows, z)
     phi = _correlation(both, only_a, only_b, neither)
     down = _join_distances(b - low_b, high_a - a, phi)
     up = _join_distances(high_b - b, a - low_a, phi)
@@ -121,9 +119,8 @@ def _wilson_bounds(yes: int, total: int, z: float) -> tuple[float, float]:
     """Return (low, high); `z`: see `_normal_quantile`."""
     share, square = yes / total, z * z
     middle = (share + square / (2 * total)) / (1 + square / total)
-    half = (
-        z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
-    )
+    variance = share * (1 - share) / total + square / (4 * total * total)
+    half = z * sqrt(variance) / (1 + square / total)
     # the limits of these two shares are exactly 0 and 1; rounding would miss them
     return 0.0 if yes == 0 else middle - half, 1.0 if yes == total else middle + half
 

@@ -45,7 +45,9 @@ class Pair(msgspec.Struct, frozen=True):
         """`improved`, `worse`, `same`, or `missing` if a side has no score."""
         if (difference := self.difference) is None:
             return "missing"
-        return "improved" if difference > 0 else "worse" if difference < 0 else "same"
+        if difference == 0:
+            return "same"
+        return "improved" if difference > 0 else "worse"
 
 
 def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> str:
@@ -61,7 +63,7 @@ def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair
     rows_a, rows_b = _index_rows(a, on), _index_rows(b, on)
     if rows_a.keys() != rows_b.keys():
         raise UsageError(_describe_mismatch(a, b, rows_a, rows_b, on))
-    return [Pair(rows_a[name], rows_b[name]) for name in rows_a]
+    return [Pair(row, rows_b[key]) for key, row in rows_a.items()]
 
 
 def _index_rows(
@@ -69,12 +71,12 @@ def _index_rows(
 ) -> dict[tuple[str, int], ScoredRow]:
     """Return (key, n) -> the n-th row with this key, from 1; equal rows have the same key."""
     seen: Counter[str] = Counter()
-    named = {}
+    indexed = {}
     for row in evaluation.scored:
         key = row.key if on is None else row_key(row.values, on)
         seen[key] += 1
-        named[key, seen[key]] = row
-    return named
+        indexed[key, seen[key]] = row
+    return indexed
 
 
 def _check_columns(evaluation: Evaluated, on: Sequence[str] | None, side: str) -> None:
@@ -88,18 +90,18 @@ def _check_columns(evaluation: Evaluated, on: Sequence[str] | None, side: str) -
 def _describe_mismatch(
     a: Evaluated,
     b: Evaluated,
-    left: Mapping[Any, ScoredRow],
-    right: Mapping[Any, ScoredRow],
+    rows_a: Mapping[Any, ScoredRow],
+    rows_b: Mapping[Any, ScoredRow],
     on: Sequence[str] | None,
 ) -> str:
-    """Return why the rows `left` of a and `right` of b are not the same, and what to do."""
+    """Return why the rows of a and of b are not the same, and what to do."""
     if on is None and [*a.data.unique] != [*b.data.unique]:
         return (
             f"The two evaluations have other columns: {', '.join(a.data.names)}, and {', '.join(b.data.names)}."
             ' Say which columns name a row, such as on="id".'
         )
-    only_a = [row for name, row in left.items() if name not in right]
-    only_b = [row for name, row in right.items() if name not in left]
+    only_a = [row for key, row in rows_a.items() if key not in rows_b]
+    only_b = [row for key, row in rows_b.items() if key not in rows_a]
     first, side = (only_a[0], "a") if only_a else (only_b[0], "b")
     return (
         f"The two evaluations are not of the same rows: {len(only_a)} of {a.rows} rows of a are not in b, {len(only_b)} of {b.rows} of b not in a."

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
 MAIN = "#3f86d8"  # the mean and its interval
-BINS = 20  # bars of a histogram; up to this many different scores, each has its own bar
-FEW = 60  # rows; up to this many differences are drawn with gaps between them
+MOST_BARS = 20  # of a histogram; up to this many different scores, each has its own bar
+MOST_GAPS = 60  # up to this many differences are drawn with gaps between them
 _FIGURE_WIDTH, _FIGURE_HEIGHT = 7.0, 3.4  # inches
 
 
@@ -37,16 +37,15 @@ def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     scores = [row.score for row in evaluation.scored if row.score is not None]
     levels = sorted(set(scores))
     ax = ax if ax is not None else _new_axes()
-    if len(levels) <= BINS:
+    if len(levels) <= MOST_BARS:
         _draw_levels(ax, scores, levels)
     else:
-        ax.hist(scores, bins=BINS, color=SAME, alpha=0.55, label="rows")
+        ax.hist(scores, bins=MOST_BARS, color=SAME, alpha=0.55, label="rows")
     if evaluation.bounded:
         ax.set_xlim(-0.2, 1.2)
     ax.set_ylabel("rows")
-    ax.set_xlabel(
-        f"score of a row{f' (mean of {evaluation.repeats} repeats)' if evaluation.repeats > 1 else ''}"
-    )
+    repeats = f" (mean of {evaluation.repeats} repeats)" if evaluation.repeats > 1 else ""
+    ax.set_xlabel(f"score of a row{repeats}")
     if evaluation.mean is not None:
         top = ax.get_ylim()[1] * 1.12
         ax.set_ylim(0, top * 1.06)
@@ -68,11 +67,11 @@ def plot_differences(comparison: Compared, ax: Axes | None = None) -> Axes:
         positions,
         differences,
         color=[WORSE if d < 0 else BETTER for d in differences],
-        width=0.8 if len(differences) <= FEW else 1.0,
+        width=0.8 if len(differences) <= MOST_GAPS else 1.0,
     )
     ax.axhline(0, color=SAME, linewidth=1)
     unchanged = [position for position in positions if not differences[position]]
-    size = 4 if len(differences) <= FEW else 2
+    size = 4 if len(differences) <= MOST_GAPS else 2
     ax.plot(unchanged, [0.0] * len(unchanged), "o", color=SAME, markersize=size, clip_on=False)
     if comparison.difference is not None:
         _draw_mean_difference(ax, comparison.difference, comparison.interval, len(differences))
@@ -104,7 +103,7 @@ def _draw_levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> 
     width = min(0.8 * min(gaps, default=score_range), 0.25 * score_range)
     bars = ax.bar(levels, counts, width=width, color=SAME, alpha=0.55)
     ax.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=2, fontsize="small")
-    if len(levels) <= BINS // 2:
+    if len(levels) <= MOST_BARS // 2:
         ax.set_xticks(levels)
 
 

@@ -4,7 +4,7 @@ Why: a replay takes the answers from the record and scores them anew. Without re
 changed score function or expected value would change the figures unnoticed.
 
 Rules
-- Of more than `MOST` answers only the number, the mean and a digest of the scores are recorded.
+- Of more than `MOST_SCORES` scores only the number, the mean and a digest are recorded.
 - A different score or expected value is a change. Changed code of a function that still gives the
   same scores is a warning. A record without scores is not compared.
 - A judge's scores are in the record of the judge's map.
@@ -26,7 +26,7 @@ from .intervals import exact_mean
 from .scores import Candidate, Score
 
 KIND = "map.scores"  # the kind of the state that holds the scores
-MOST = 5_000  # answers whose scores are recorded one by one
+MOST_SCORES = 5_000  # the most that are recorded one by one
 UNSEEN = "the scores of an evaluation are not compared: its record has none"
 
 
@@ -43,7 +43,7 @@ def scores_payload(
     values = [score.value for score in scores]
     scored_values = [value for value in values if value is not None]
     head: dict[str, Any] = {"by": scored_by, **inputs}
-    if len(values) > MOST:
+    if len(values) > MOST_SCORES:
         head = {k: digest_value(v) if isinstance(v, list) else v for k, v in head.items()}
         return {
             **head,
@@ -55,7 +55,7 @@ def scores_payload(
     return {**head, "rows": rows, "scores": values}
 
 
-def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
+def compare_scores(recorded: Any, new: Mapping[str, Any]) -> Checked:
     """Return how the scores of a replay differ from the recorded ones (None: none are recorded).
 
     Both arguments are payloads of `scores_payload`.
@@ -63,7 +63,7 @@ def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
     if recorded is None:
         return Checked(unseen=(UNSEEN,))
     old = recorded if isinstance(recorded, Mapping) else {}
-    return Checked(changes=tuple(_list_changes(old, fresh)))
+    return Checked(changes=tuple(_list_changes(old, new)))
 
 
 def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -75,8 +75,8 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ch
         yield Change(text=f"{head}: its code, but no score", warning=True)
     if old.get("by") != new["by"]:
         yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
-    elif (recorded_labels := old.get("expected")) != new.get("expected"):
-        unequal = _find_unequal(as_list(recorded_labels), as_list(new.get("expected")))
+    elif old.get("expected") != new.get("expected"):
+        unequal = _find_unequal(as_list(old.get("expected")), as_list(new.get("expected")))
         yield Change(text=f"{head}: the expected value{_name_answer(new, unequal)}")
 
 
@@ -85,14 +85,15 @@ def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     if "scores" not in new:
         is_same = all(old.get(name) == new[name] for name in ("count", "digest"))
         return "" if is_same else f"some of its {new['count']:,} scores"
-    before, now = as_list(old.get("scores")), new["scores"]
-    if len(before) != len(now):
-        return f"it has {count_noun(len(now), 'score')}, not {len(before)}"
-    unequal = _find_unequal(before, now)
+    old_scores, new_scores = as_list(old.get("scores")), new["scores"]
+    if len(old_scores) != len(new_scores):
+        return f"it has {count_noun(len(new_scores), 'score')}, not {len(old_scores)}"
+    unequal = _find_unequal(old_scores, new_scores)
     if not unequal:
         return ""
-    old_score, new_score = (_format_value(side[unequal[0]]) for side in (before, now))
-    return f"{count_noun(len(unequal), 'score')} of {len(now)}{_name_answer(new, unequal[:1])} ({old_score} → {new_score})"
+    count = f"{count_noun(len(unequal), 'score')} of {len(new_scores)}{_name_answer(new, unequal)}"
+    first = unequal[0]
+    return f"{count} ({_format_value(old_scores[first])} → {_format_value(new_scores[first])})"
 
 
 def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -115,9 +116,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_close(old: Any, new: Any) -> bool:
-    numbers = _is_number(old) and _is_number(new)
-    return numbers and math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
+    are_numbers = _is_number(old) and _is_number(new)
+    return are_numbers and math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _format_value(value: Any) -> str:
-    return f"{value:.6g}" if _is_number(value) else "no score" if value is None else str(value)[:40]
+    if value is None:
+        return "no score"
+    return f"{value:.6g}" if _is_number(value) else str(value)[:40]

@@ -49,10 +49,10 @@ def row_frame(evaluation: Evaluated) -> Any:
     """Return a frame with a row for each row of the data; with one repeat, also with its answer."""
     rows = evaluation.scored
     single_repeat = evaluation.repeats == 1
-    answer: Columns = (
-        {"answer": ("text", lambda row: format_answer(row.results[0]))} if single_repeat else {}
-    )
-    columns = {**answer, **_ROW}
+    columns: Columns = {}
+    if single_repeat:
+        columns["answer"] = ("text", lambda row: format_answer(row.results[0]))
+    columns |= _ROW
     if not (single_repeat and evaluation.judged):
         del columns["_reason"]
     return add_columns(

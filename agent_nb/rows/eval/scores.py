@@ -81,8 +81,8 @@ class ScoredRow(msgspec.Struct, frozen=True):
     @property
     def score(self) -> float | None:
         """The mean score of the answers; None if none counts."""
-        scores_or_failed = [self.failed if s.value is None else s.value for s in self.scores]
-        values = [v for v in scores_or_failed if v is not None]
+        all_values = [self.failed if s.value is None else s.value for s in self.scores]
+        values = [value for value in all_values if value is not None]
         return exact_mean(values) if values else None
 
     @property

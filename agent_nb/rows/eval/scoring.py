@@ -5,7 +5,7 @@ The third scorer, an agent as judge, is in `judge`.
 Why not equality alone: answers are texts or JSON, but expected values come from frames, with types.
 
 Rules
-- A function that takes arguments of `NAMES` and requires no others gets them by name. Any other
+- A function that takes arguments of `ARGUMENTS` and requires no others gets them by name. Any other
   function is called as `f(answer, row)`, or as `f(answer)` if it requires at most one argument.
 - A function returns a number or a bool, or an awaitable of either.
 - In a typed answer the field with the column's name is compared, else the only field.
@@ -30,7 +30,7 @@ from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
 #: argument that a score function may take by name -> the function that reads it from a candidate
-NAMES: dict[str, Callable[[Candidate], Any]] = {
+ARGUMENTS: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
     "text": lambda c: c.result.answer,
     "row": lambda c: c.row,
@@ -38,9 +38,9 @@ NAMES: dict[str, Callable[[Candidate], Any]] = {
 }
 _IN_ORDER = ("answer", "row")  # positional arguments of a function with other argument names
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_LONGEST = 500  # characters of an error
-_AT_ONCE = 10  # scores that are awaited
-LARGEST = 1e100  # the largest score; sums of squares stay finite
+_LONGEST_ERROR = 500  # characters
+_AT_ONCE = 10  # the most scores that are awaited at once
+LARGEST_SCORE = 1e100  # sums of squares stay finite
 
 
 class Scorer(Protocol):
@@ -70,7 +70,7 @@ class FunctionScore:
         self.title = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
         self._names, self._by_name = _choose_arguments(function, self.title)
-        self._numbers = False  # whether the function has returned anything but a bool
+        self._only_bools = True  # so far the function has returned nothing but bools
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digest of the function's code."""
@@ -80,23 +80,23 @@ class FunctionScore:
         """Return the scores; a function that is awaited runs for several answers at once."""
         slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(candidate: Candidate) -> Score:
+        async def score_in_slot(candidate: Candidate) -> Score:
             async with slots:
                 await asyncio.sleep(0)  # a long list of quick scores does not block the loop
                 return await self._score_one(candidate)
 
-        self._numbers = False
-        scores = await asyncio.gather(*(one(c) for c in candidates))
-        return Scores(scores, not self._numbers)
+        self._only_bools = True
+        scores = await asyncio.gather(*(score_in_slot(c) for c in candidates))
+        return Scores(scores, self._only_bools)
 
     async def _score_one(self, candidate: Candidate) -> Score:
-        values = [NAMES[name](candidate) for name in self._names]
+        values = [ARGUMENTS[name](candidate) for name in self._names]
         try:
             named = dict(zip(self._names, values, strict=True))
             result = self._function(**named) if self._by_name else self._function(*values)
             value = await result if inspect.isawaitable(result) else result
-            # `bool_` is the bool of NumPy
-            self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
+            if type(value).__name__ not in ("bool", "bool_"):  # `bool_` is the bool of NumPy
+                self._only_bools = False
             return _to_score(candidate, value)
         except Exception as error:  # the user's code
             return failed_score(candidate, f"{type(error).__name__}: {error}")
@@ -120,7 +120,9 @@ class ColumnScore:
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digests of the expected values."""
-        return {"expected": [digest_value(_expected(c.row.get(self._column))) for c in candidates]}
+        return {
+            "expected": [digest_value(_plain_expected(c.row.get(self._column))) for c in candidates]
+        }
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""
@@ -168,7 +170,7 @@ def _unwrap_expected(expected: Any) -> Any:
     return expected.tolist() if type(expected).__name__ == "ndarray" else expected
 
 
-def _expected(value: Any) -> Any:
+def _plain_expected(value: Any) -> Any:
     """Return an expected value as plain JSON, for its digest."""
     return nearest_json(_unwrap_expected(value))[0]
 
@@ -177,7 +179,7 @@ def failed_score(candidate: Candidate, why: str) -> Score:
     """Return the score of an answer that could not be scored; the message names the row."""
     repeat = f", repeat {candidate.repeat}" if candidate.repeat else ""
     message = f"row {candidate.position}{repeat}{UNSCORED}{why}"
-    return Score(None, SCORE, cut_end(message, _LONGEST))
+    return Score(None, SCORE, cut_end(message, _LONGEST_ERROR))
 
 
 def _to_score(candidate: Candidate, value: Any) -> Score:
@@ -186,16 +188,16 @@ def _to_score(candidate: Candidate, value: Any) -> Score:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if abs(number) <= LARGEST:
+    if abs(number) <= LARGEST_SCORE:
         return Score(number)
-    advice = f"return a number up to {LARGEST:g}, or a bool"
+    advice = f"return a number up to {LARGEST_SCORE:g}, or a bool"
     return failed_score(candidate, f"the function returned {cut_end(repr(value), 80)}; {advice}")
 
 
 def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
-    """Return which of `NAMES` to call a function with, and whether to pass them by name.
+    """Return which of `ARGUMENTS` to call a function with, and whether to pass them by name.
 
-    They go by name if the function takes some of `NAMES` and requires no other argument; else by
+    They go by name if the function takes some of `ARGUMENTS` and requires no others; else by
     position: the answer, and the row if it requires two. Raises UsageError if it requires more.
     """
     try:
@@ -204,10 +206,10 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
         return _IN_ORDER[:1], False
     needed = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, *_VARIADIC)
-    named = [p.name for p in parameters if p.name in NAMES and p.kind not in unnamed]
+    named = [p.name for p in parameters if p.name in ARGUMENTS and p.kind not in unnamed]
     if named and all(p.name in named for p in needed):
         return tuple(named), True
-    # an argument that can be passed by name only would have to be among `NAMES`
+    # an argument that can be passed by name only would have to be among `ARGUMENTS`
     by_name_only = any(p.kind is p.KEYWORD_ONLY for p in needed)
     if by_name_only or len(needed) > len(_IN_ORDER) or not parameters:
         raise UsageError(
@@ -220,11 +222,11 @@ def _choose_field(column: str, output: OutputType | None) -> str:
     """Return the field of a typed answer that is compared; "": all of it. Raises UsageError."""
     if output is None or output.wrapped:
         return ""
-    fields = [*output.schema.get("properties", {})]
-    if column in fields or len(fields) == 1:
-        return column if column in fields else fields[0]
-    if not fields:
-        return ""
+    fields: list[str] = [*output.schema.get("properties", {})]
+    if column in fields:
+        return column
+    if len(fields) < 2:
+        return fields[0] if fields else ""
     raise UsageError(
         f"{output.name} has the fields {', '.join(fields)}; none is called {column!r}, so it is not known which to compare."
         f" Call the column like the field, or give a function: score=lambda answer, row: answer.{fields[0]} == row[{column!r}]."

@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...models import collect_secrets
 from ...view import (
@@ -43,11 +43,11 @@ from .pairing import Pair
 from .score_frame import format_answer
 from .scores import UNSCORED, ScoredRow
 
-ROWS = 10  # of each table of rows
-CELL = 80  # characters of a value
-COLUMNS = 2  # columns of the data that are shown
+TABLE_ROWS = 10  # the most that a table shows
+CELL_LENGTH = 80  # the most characters of a value
+DATA_COLUMNS = 2  # the most columns of the data that a table shows
 NONE = "–"  # shown for an unknown figure
-_MOST_DIGITS = 1e15  # a larger score is written with an exponent
+_LARGEST_INTEGER = 1e15  # a larger score is written with an exponent
 
 
 def format_score(value: float | None, *, signed: bool = False) -> str:
@@ -58,10 +58,12 @@ def format_score(value: float | None, *, signed: bool = False) -> str:
     if value is None:
         return NONE
     value = round(value, 3) or 0.0  # no -0.000
-    size = abs(value)
-    form = ".3f" if size < 100 else ",.0f" if 1000 <= size < _MOST_DIGITS else ",.4g"
-    text = f"{value:{'+' if signed else ''}{form}}"
-    return text.replace("-", "−")
+    size, form = abs(value), ",.4g"
+    if size < 100:
+        form = ".3f"
+    elif 1000 <= size < _LARGEST_INTEGER:
+        form = ",.0f"
+    return f"{value:{'+' if signed else ''}{form}}".replace("-", "−")
 
 
 def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
@@ -118,9 +120,10 @@ def describe_changes(comparison: Compared) -> str:
 
 def find_lowest(evaluation: Evaluated) -> list[ScoredRow]:
     """Return the rows that score less than the highest score, the lowest first."""
-    scores = [(row.score, row.position, row) for row in evaluation.scored if row.score is not None]
-    highest = max((score for score, *_ in scores), default=0.0)
-    return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < highest]
+    scores = {row.position: row.score for row in evaluation.scored if row.score is not None}
+    highest = max(scores.values(), default=0.0)
+    lower = [r for r in evaluation.scored if scores.get(r.position, highest) < highest]
+    return sorted(lower, key=lambda row: (scores[row.position], row.position))
 
 
 def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
@@ -207,10 +210,12 @@ def _verdict_line(comparison: Compared, verdict: str) -> Row:
     """Return the verdict, coloured by the side of 0 on which the whole interval is."""
     if comparison.interval is None:
         return _text_line(T(verdict, bold=True))
-    low, high = comparison.interval.low, comparison.interval.high
-    return _text_line(
-        T(verdict, tone="ok" if low > 0 else "bad" if high < 0 else "wait", bold=True)
-    )
+    tone: Literal["ok", "bad", "wait"] = "wait"
+    if comparison.interval.low > 0:
+        tone = "ok"
+    elif comparison.interval.high < 0:
+        tone = "bad"
+    return _text_line(T(verdict, tone=tone, bold=True))
 
 
 def _text_line(*texts: T) -> Row:
@@ -271,49 +276,39 @@ def _format_signed_money(dollars: float) -> str:
 
 def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
     """Return a table of scored rows; with repeats, it has no answers (see the rules)."""
-    names = [*evaluation.data.unique][:COLUMNS]
+    names = [*evaluation.data.unique][:DATA_COLUMNS]
     single_repeat = evaluation.repeats == 1
-    judged = evaluation.judged and single_repeat
-    answer = ("answer",) if single_repeat else ()
-    columns = ("row", *names, *answer, "score", *(("reason",) if judged else ()))
-    cells = [
-        (
-            str(row.position),
-            *_format_cells(hide, row.values, names),
-            *((_format_cell(hide, format_answer(row.results[0])),) if single_repeat else ()),
-            format_score(row.score),
-            *((_format_cell(hide, row.scores[0].reason),) if judged else ()),
-        )
-        for row in rows[:ROWS]
-    ]
-    # the search begins after the columns of the data: one of them may also be named "score"
-    return _cut_table(
-        columns, cells, len(rows), figures=(0, columns.index("score", len(names) + 1))
-    )
+    columns = ["row", *names, *(["answer"] if single_repeat else []), "score"]
+    score_index = len(columns) - 1
+    if single_repeat and evaluation.judged:
+        columns.append("reason")
+    cells = []
+    for row in rows[:TABLE_ROWS]:
+        line = [str(row.position), *_format_cells(hide, row.values, names)]
+        if single_repeat:
+            line.append(_format_cell(hide, format_answer(row.results[0])))
+        line.append(format_score(row.score))
+        if single_repeat and evaluation.judged:
+            line.append(_format_cell(hide, row.scores[0].reason))
+        cells.append(tuple(line))
+    return _cut_table(columns, cells, len(rows), figures=(0, score_index))
 
 
 def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
     """Return a table of rows on both sides, the largest difference first."""
-    names = [*comparison.a.data.unique][:COLUMNS]
+    names = [*comparison.a.data.unique][:DATA_COLUMNS]
     a, b = (_clip_name(hide, name, 30) for name in comparison.names)
     single_repeat = comparison.a.repeats == comparison.b.repeats == 1
     answers = (f"answer {a}", f"answer {b}") if single_repeat else ()
     columns = ("row", *names, *answers, f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
-    cells = [
-        (
-            str(pair.a.position),
-            *_format_cells(hide, pair.a.values, names),
-            *(
-                _format_cell(hide, format_answer(side.results[0]))
-                for side in (pair.a, pair.b)
-                if single_repeat
-            ),
-            format_score(pair.a.score),
-            format_score(pair.b.score),
-        )
-        for pair in largest[:ROWS]
-    ]
+    cells = []
+    for pair in largest[:TABLE_ROWS]:
+        line = [str(pair.a.position), *_format_cells(hide, pair.a.values, names)]
+        if single_repeat:
+            results = [pair.a.results[0], pair.b.results[0]]
+            line += [_format_cell(hide, format_answer(result)) for result in results]
+        cells.append((*line, format_score(pair.a.score), format_score(pair.b.score)))
     return _cut_table(columns, cells, len(pairs), figures=(0, len(columns) - 2, len(columns) - 1))
 
 
@@ -323,9 +318,9 @@ def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
             str(row.position),
             f"{row.unscored} of {len(row.scores)}",
             # without the row's number, which has a column of its own
-            _format_cell(hide, row.error.partition(UNSCORED)[2] or row.error, CELL * 3),
+            _format_cell(hide, row.error.partition(UNSCORED)[2] or row.error, CELL_LENGTH * 3),
         )
-        for row in rows[:ROWS]
+        for row in rows[:TABLE_ROWS]
     ]
     return _cut_table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
 
@@ -337,8 +332,9 @@ def _cut_table(
 
     `figures`: the indexes of the columns with numbers.
     """
-    remainder = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
-    note = remainder if rows > len(cells) else ""
+    note = ""
+    if rows > len(cells):
+        note = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
 
 
@@ -346,7 +342,7 @@ def _format_cells(hide: Redaction, values: Mapping[Any, Any], names: Sequence[st
     return [_format_cell(hide, values[name]) for name in names]
 
 
-def _format_cell(hide: Redaction, value: Any, limit: int = CELL) -> str:
+def _format_cell(hide: Redaction, value: Any, limit: int = CELL_LENGTH) -> str:
     if value is None or value == "":
         return NONE
-    return clip_text(hide.value(value if isinstance(value, str) else str(value)), limit)
+    return clip_text(hide.value(str(value)), limit)

@@ -28,9 +28,9 @@ from .row import Row, RowResult
 from .row_clock import RowClock
 from .row_result import Overhead, failed_result, result_of
 
-STOPPED = "stopped with its map"
-BROKEN = ("cut", "timeout")  # codes of errors that end an answer in the middle
-AGAIN = (1.0, 4.0)  # seconds before the second and third attempt, after an answer that broke off
+STOPPED = "stopped with its map"  # why events of a run are missing
+BREAKING_CODES = ("cut", "timeout")  # of errors that end an answer in the middle
+RETRY_PAUSES = (1.0, 4.0)  # seconds before the second and the third attempt at an answer
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class LocalRows:
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
         overhead = Overhead()
-        for pause in AGAIN:
+        for pause in RETRY_PAUSES:
             answered, log = await self._ask_once(row, overhead)
             if not broke_off(log):
                 return answered
@@ -137,7 +137,7 @@ class LocalRows:
 def broke_off(log: Sequence[events.Event]) -> bool:
     """Return whether a run's last answer broke off in the middle, and no tool has run."""
     fault = next((e for e in reversed(log) if isinstance(e, events.Error) and not e.span), None)
-    if fault is None or fault.code not in BROKEN or status_of(log) != "error":
+    if fault is None or fault.code not in BREAKING_CODES or status_of(log) != "error":
         return False
     if any(isinstance(event, events.Execute) for event in log):
         return False

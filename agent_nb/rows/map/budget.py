@@ -7,8 +7,8 @@ Rules
 - A row begins only if the limits have room for it and for all rows under way; if no row is under
   way, it always begins. The expected use of a row is an estimate at first, and the average of the
   finished rows later.
-- At most `FEW` rows more are under way than have finished with a known use, since the estimate may
-  be wrong, and short answers finish first.
+- At most `FIRST_ROWS` rows more are under way than have finished with a known use, since the
+  estimate may be wrong, and short answers finish first.
 - A row that used nothing, such as a refused one, does not count in the average.
 - Rows from the store or a record are free: an earlier execution paid for them.
 """
@@ -19,7 +19,7 @@ from ...events import Interrupt
 from ...models import format_dollars
 from .row import RowResult
 
-FEW = 10  # rows under way before any has shown what it uses
+FIRST_ROWS = 10  # the most rows under way before any has shown what it uses
 
 
 class Budget:
@@ -47,7 +47,7 @@ class Budget:
         """Return whether a row may begin while `asking` are under way; the first always may."""
         if not asking or not (self.tokens or self.cost):
             return True
-        if asking >= FEW + self._rows:
+        if asking >= FIRST_ROWS + self._rows:
             return False
         tokens, cost = self._expected
         if self._rows:
@@ -70,7 +70,7 @@ class Budget:
         return ""
 
 
-def exceeded_limit(
+def describe_exceeded_limit(
     rows: int, tokens: float, cost: float | None, *, tokens_limit: int, cost_limit: float | None
 ) -> str:
     """Return in words which limit ends a map of `rows`, and after how many of them; "": none.
@@ -79,7 +79,7 @@ def exceeded_limit(
     """
     table = (
         (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),
-        (cost_limit or 0, cost or 0.0, format_dollars(cost_limit or 0), about_dollars(cost or 0.0)),
+        (cost_limit or 0, cost or 0.0, format_dollars(cost_limit or 0), format_about(cost or 0.0)),
     )
     for limit, need, name, needed in table:
         if limit and need > limit:
@@ -90,6 +90,6 @@ def exceeded_limit(
     return ""
 
 
-def about_dollars(cost: float) -> str:
+def format_about(cost: float) -> str:
     """Return dollars as text, rounded to two significant digits."""
     return format_dollars(float(f"{cost:.2g}"))

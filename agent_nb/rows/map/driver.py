@@ -102,15 +102,14 @@ class MapDriver:
 
     async def run(self) -> None:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
-        finished = False
         try:
             fault = await self._run_to_end()
             if fault is not None and not isinstance(self._cause, events.Error):
                 self._cause = fault
-            finished = True
+        except BaseException:
+            self.cancel(Cancelled("user", "its event loop ended"))
+            raise
         finally:
-            if not finished:
-                self.cancel(Cancelled("user", "its event loop ended"))
             self._log.close(self._cause)
             self._results.close()
 

@@ -5,8 +5,8 @@
 Why: a thousand rows cost a thousand times as much as the single prompt that a user tries first.
 
 Rules
-- Tokens are counted as in a run (`history.estimate_tokens`), in at most `SAMPLE` rows, which are
-  the same in every execution.
+- Tokens are counted as in a run (`history.estimate_tokens`), in at most `SAMPLED_ROWS` rows, which
+  are the same in every execution.
 - The tokens of an answer are a guess; `Estimate.basis` names the assumption.
 - Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
   cache less.
@@ -24,12 +24,12 @@ import msgspec
 from ...agent import Basis, Limits, OutputType
 from ...events import Counts, fields_of
 from ...models import Tariff
-from .budget import about_dollars, exceeded_limit
+from .budget import describe_exceeded_limit, format_about
 from .row import Row
 
-SAMPLE = 1_000  # rows whose tokens are counted
-ANSWER = 250  # tokens of an answer in plain text
-BASE, FIELD = 20, 15  # tokens of a typed answer without fields, and of each of its fields
+SAMPLED_ROWS = 1_000  # the most rows whose tokens are counted
+TEXT_TOKENS = 250  # of an answer in plain text
+TYPED_TOKENS, FIELD_TOKENS = 20, 15  # of a typed answer without fields, and of each of its fields
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The estimate as a sentence for people."""
-        cost = "at an unknown price" if self.cost is None else f"about {about_dollars(self.cost)}"
+        cost = "at an unknown price" if self.cost is None else f"about {format_about(self.cost)}"
         size = f"about {self.input:,} tokens in and {self.written:,} out, {cost} ({self.basis})"
         return f"{size}. {self.limit}" if self.limit else size
 
@@ -66,25 +66,25 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     if not count:
         return Estimate(rows=0, input=0, written=0, cost=0.0)
     agent, (model, _) = basis.agent, basis.models[0]
-    sampled_rows = rows if count <= SAMPLE else random.Random(0).sample(rows, SAMPLE)  # noqa: S311
+    sampled_rows = rows if count <= SAMPLED_ROWS else random.Random(0).sample(rows, SAMPLED_ROWS)  # noqa: S311
     prompt_tokens = sum(
         basis.estimate_prompt_tokens(row.prompt, len(row.attachments)) for row in sampled_rows
     )
     input_tokens = basis.estimate_repeated_tokens() + prompt_tokens / len(sampled_rows)
-    answer_tokens, guess = _guess_answer(agent.output, agent.settings)
+    answer_tokens, assumption = _guess_answer(agent.output, agent.settings)
     row_cost = Tariff.of(model).cost(Counts(input=round(input_tokens), output=answer_tokens))
-    sampling_note = (
-        f", counted in {len(sampled_rows):,} of {count:,} rows" if len(sampled_rows) < count else ""
-    )
+    sampling_note = ""
+    if len(sampled_rows) < count:
+        sampling_note = f", counted in {len(sampled_rows):,} of {count:,} rows"
     result = Estimate(
         rows=count,
         input=round(input_tokens * count),
         written=answer_tokens * count,
         cost=None if row_cost is None else row_cost * count,
-        basis=f"{guess}, one request a row{sampling_note}",
+        basis=f"{assumption}, one request a row{sampling_note}",
     )
     limits = limits or Limits(tokens=0)
-    exceeded = exceeded_limit(
+    exceeded = describe_exceeded_limit(
         count,
         result.input + result.written,
         result.cost,
@@ -96,7 +96,9 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
 
 def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
     """Return the guessed tokens of an answer, and the assumption in words."""
-    guess = ANSWER if output is None else BASE + FIELD * len(fields_of(output.schema))
+    guess = TEXT_TOKENS
+    if output is not None:
+        guess = TYPED_TOKENS + FIELD_TOKENS * len(fields_of(output.schema))
     max_tokens = settings.get("max_tokens")
     if isinstance(max_tokens, int) and 0 < max_tokens <= guess:
         return max_tokens, f"max_tokens={max_tokens} an answer"

@@ -90,13 +90,12 @@ def plan_map(
     settings = {**shared_inputs.settings, MAP_SETTING: map_digest([row.key for row in filled_rows])}
     inputs = msgspec.structs.replace(shared_inputs, prompt=redacted_prompt, settings=settings)
     live = bool(filled_rows) and (not read_launch().why_not_live or agent.choice.is_script())
-    live_side = _LiveSide(agent, client, options, redaction, live=live)
+    live_side = _LiveSide(
+        agent=agent, client=client, options=options, redaction=redaction, live=live
+    )
     budget = Budget(agent.limits.tokens if "tokens" in agent.limited else 0, agent.limits.cost)
-    map_setting = {
-        "rows": len(filled_rows),
-        **describe_store(id_, store),
-        **msgspec.to_builtins(options),
-    }
+    map_setting = {"rows": len(filled_rows), **describe_store(id_, store)}
+    map_setting |= msgspec.to_builtins(options)
     facts = _collect_facts(rows, options, redaction, "" if client is None else "dask")
     job = Job(
         rows=filled_rows,
@@ -116,23 +115,16 @@ def plan_map(
     return MapPlan(rows, job, inputs, redaction, live_side.check, missing_store_name(store))
 
 
-class _LiveSide:
+class _LiveSide(msgspec.Struct, kw_only=True):
     """What only a map that asks rows needs (`live`): made once, when it is first used."""
 
-    def __init__(
-        self,
-        agent: Configuration,
-        client: Any,
-        options: MapOptions,
-        redaction: Redaction,
-        *,
-        live: bool,
-    ) -> None:
-        self.live = live
-        self._agent, self._client, self._options = agent, client, options
-        self._redaction = redaction
-        self._basis: Basis | None = None
-        self._make_cluster_asker: Callable[[], RowAsker] | None = None
+    agent: Configuration
+    client: Any
+    options: MapOptions
+    redaction: Redaction
+    live: bool
+    basis: Basis | None = None
+    make_cluster_asker: Callable[[], RowAsker] | None = None
 
     def check(self) -> None:
         """Raise UsageError if the map would ask rows and cannot."""
@@ -141,18 +133,19 @@ class _LiveSide:
 
     def prepare(self) -> Basis:
         """Return what the runs of all rows share. Raises UsageError if no row can be asked."""
-        if self._basis is None:
-            basis = self._make_basis(self._agent)
-            if self._client is not None:
-                self._make_cluster_asker = distribute_rows(
-                    self._agent, self._client, self._options, self._redaction
+        if self.basis is None:
+            basis = self.make_basis(self.agent)
+            if self.client is not None:
+                self.make_cluster_asker = distribute_rows(
+                    self.agent, self.client, self.options, self.redaction
                 )
-            self._basis = basis
-        return self._basis
+            self.basis = basis
+        return self.basis
 
-    def _make_basis(self, agent: Configuration) -> Basis:
-        basis = Basis.of(agent, self._redaction)
-        check_map_tools(agent.tools, basis.policy, self._options.concurrency)
+    def make_basis(self, agent: Configuration) -> Basis:
+        """Return what runs of this agent share. Raises UsageError if a map cannot call a tool."""
+        basis = Basis.of(agent, self.redaction)
+        check_map_tools(agent.tools, basis.policy, self.options.concurrency)
         return basis
 
     async def open_asker(self, left: Sequence[Row], say: Say) -> RowAsker:
@@ -161,13 +154,13 @@ class _LiveSide:
             raise UsageError(_describe_unrecorded(left))
         basis = self.prepare()
         server_notes: Sequence[events.State] = ()
-        if self._make_cluster_asker is not None:
-            return self._make_cluster_asker()
-        if self._agent.tools.late:
-            extended_agent, server_notes = await self._agent.with_servers(self._redaction, say)
+        if self.make_cluster_asker is not None:
+            return self.make_cluster_asker()
+        if self.agent.tools.late:
+            extended_agent, server_notes = await self.agent.with_servers(self.redaction, say)
             say("")
-            basis = self._make_basis(extended_agent)
-        return LocalRows(self._agent, basis, rpm=self._options.rpm, notes=server_notes)
+            basis = self.make_basis(extended_agent)
+        return LocalRows(self.agent, basis, rpm=self.options.rpm, notes=server_notes)
 
 
 def _collect_start_fields(

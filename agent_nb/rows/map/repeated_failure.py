@@ -2,7 +2,7 @@
 
 Why: with a wrong key or model name, every one of a thousand rows would fail.
 
-Rule: the map ends if the first `ENOUGH` finished rows have the same code and message. Any other
+Rule: the map ends if the first `ALIKE` finished rows have the same code and message. Any other
 result ends the check; interrupted rows do not count.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .row import RowResult
 
-ENOUGH = 10  # rows
+ALIKE = 10  # rows that fail alike before the map ends
 
 
 class RepeatedFailure:
@@ -29,7 +29,7 @@ class RepeatedFailure:
         self._first = self._first or error
         self._differs = result.status != "error" or error != self._first
         self._count += 1
-        if self._differs or self._count < ENOUGH:
+        if self._differs or self._count < ALIKE:
             return ""
         return (
             f"The first {self._count} rows all failed alike, so no more are asked: {result.error}"

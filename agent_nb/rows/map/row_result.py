@@ -22,7 +22,7 @@ from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
 from ...record import Record, events_of, status_of
 from .row import Origin, Row, RowResult, Status
 
-MOST = 1e12  # the largest number that an Overhead may hold; a larger one is malformed
+LARGEST_FIGURE = 1e12  # in an Overhead; one with a larger number is malformed
 # status of a run -> status of its row; all others become "interrupted"
 _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 
@@ -55,7 +55,7 @@ def read_overhead(record: Record) -> Overhead:
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
         return Overhead()
     figures = (beside.waited, beside.broken, beside.input, beside.written, beside.cost or 0.0)
-    return beside if all(0 <= figure <= MOST for figure in figures) else Overhead()
+    return beside if all(0 <= figure <= LARGEST_FIGURE for figure in figures) else Overhead()
 
 
 def recorded_result(
@@ -84,7 +84,7 @@ def result_of(
     status = _STATUSES.get(status_of(log), "interrupted")
     typed = find_answer(log)
     usage = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
-    kind, error = ("", "") if status == "ok" else _reason(log, status)
+    kind, error = ("", "") if status == "ok" else _find_reason(log, status)
     costs = [cost for cost in (usage.cost, beside.cost) if cost is not None]
     return row.result(
         status,
@@ -140,7 +140,7 @@ def failed_result(row: Row, fault: Exception) -> RowResult:
     return row.result("error", kind=kind, error=error, attempts=1)
 
 
-def _reason(log: Sequence[Event], status: Status) -> tuple[str, str]:
+def _find_reason(log: Sequence[Event], status: Status) -> tuple[str, str]:
     """Return (code, message) of why a run did not end `ok`."""
     for event in reversed(log):
         if event.span:

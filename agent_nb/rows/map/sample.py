@@ -2,8 +2,8 @@
 
 Why: the log becomes a record in the notebook, and must stay small however many rows there are.
 
-Rule: a map of more than `ROWS` rows, or `BYTES` of records, keeps no records: its rows replay from
-their store.
+Rule: a map of more than `MOST_ROWS` rows, or `MOST_BYTES` of records, keeps no records: its rows
+replay from their store.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...wire import cut_end, dumps, replace_surrogates
 from .row import Row, RowResult
 from .tally import RowLine
 
-ROWS, BYTES = 1000, 1_000_000  # the largest map whose log holds records, and their JSON in the log
-ENDS = 3  # rows at either end of the sample
+MOST_ROWS, MOST_BYTES = 1000, 1_000_000  # of a map whose log holds records; bytes of their JSON
+END_ROWS = 3  # rows at either end of the sample, and rows that failed
 LONGEST_LINE = 120  # characters of a prompt or an answer
 
 
@@ -29,7 +29,7 @@ class Sample:
         self._lines: dict[tuple[int, int], RowLine] = {}
         self._failed: dict[tuple[int, int], RowLine] = {}  # the first ones that failed
         self._size = 0
-        self._small = total <= ROWS
+        self._small = total <= MOST_ROWS
         self._records: dict[str, Record] = {}
 
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
@@ -42,15 +42,15 @@ class Sample:
             result.seconds,
         )
         self._lines[row.position, row.repeat] = line
-        if result.status in ("error", "limit") and len(self._failed) < ENDS:
+        if result.status in ("error", "limit") and len(self._failed) < END_ROWS:
             self._failed[row.position, row.repeat] = line
         # rows finish in any order: only the first and last so far are kept, cut now and then
-        if len(self._lines) > 4 * ENDS:
+        if len(self._lines) > 4 * END_ROWS:
             self._lines = dict(self._first_and_last())
         if self._small and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
             self._records[row.key] = record
-            # `_size` counts what rows share once for each of them, `BYTES` only once
+            # `_size` counts what rows share once for each of them, `MOST_BYTES` only once
             if self._size > InnerRecords.LIMIT:
                 self._small, self._records = False, {}
         return line
@@ -59,7 +59,7 @@ class Sample:
     def records(self) -> dict[str, Any]:
         """The payload of the state that holds the records; {} without records or for too many."""
         payload = InnerRecords(self._records).to_payload() if self._records else {}
-        return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
+        return payload if len(msgspec.json.encode(payload)) <= MOST_BYTES else {}
 
     @property
     def lines(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Sample:
 
     def _first_and_last(self) -> list[tuple[tuple[int, int], RowLine]]:
         lines = sorted(self._lines.items())
-        return lines if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
+        return lines if len(lines) <= 2 * END_ROWS else [*lines[:END_ROWS], *lines[-END_ROWS:]]
 
 
 def _describe_answer(result: RowResult) -> str:

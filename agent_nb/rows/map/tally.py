@@ -4,11 +4,11 @@ Why: a map may take hours and dollars, so its card shows early how long it takes
 
 Rules
 - A tally reads no clock: the caller passes the time. The rate counts the asked rows that ended
-  within the last `WINDOW` seconds, so that a rate limit soon shows in it.
+  within the last `RATE_WINDOW` seconds, so that a rate limit soon shows in it.
 - Rows from the store or a record count as done, but neither for the rate nor for the cost.
 - `forecast` assumes the average known cost for each row of unknown cost and for each row that is
   left.
-- Rate, forecast and expected limit are unknown until `ENOUGH` asked rows are over.
+- Rate, forecast and expected limit are unknown until `ENOUGH_ROWS` asked rows are over.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Mapping
 import msgspec
 
 from ...events import Counts
-from .budget import Budget, exceeded_limit
+from .budget import Budget, describe_exceeded_limit
 from .row import RowResult
 
-WINDOW = 20.0  # s
-ENOUGH = 3  # rows
+RATE_WINDOW = 20.0  # s over which rows count for the rate
+ENOUGH_ROWS = 3  # asked rows before rate and forecast are shown
 STOPPED = "stopped"  # the kind in `failures` of rows that the end of the map interrupted
-LAST = 5  # rows that a snapshot shows
+LAST_ROWS = 5  # rows that a snapshot shows
 
 
 class RowLine(msgspec.Struct, frozen=True):
@@ -76,13 +76,13 @@ class Tally:
         self._budget = budget or Budget()
         self._total = total
         self._began = now
-        self._ends: deque[float] = deque()
+        self._end_times: deque[float] = deque()
         self._asking = self._answered = self._ok = self._known = 0
         self._input = self._written = 0
         self._failures: Counter[str] = Counter()
         self._cost: float | None = None
         self._priced = 0  # rows of known cost
-        self._last: deque[RowLine] = deque(maxlen=LAST)
+        self._last: deque[RowLine] = deque(maxlen=LAST_ROWS)
 
     def begin(self) -> None:
         """Count a row that is asked now."""
@@ -93,7 +93,7 @@ class Tally:
         if result.origin == "live":
             self._asking -= 1
             self._answered += 1
-            self._ends.append(now)
+            self._end_times.append(now)
             self._input += result.input
             self._written += result.written
             if result.cost is not None:
@@ -105,8 +105,8 @@ class Tally:
         if result.status == "ok":
             self._ok += 1
         else:
-            stopped = result.status == "interrupted"
-            self._failures[STOPPED if stopped else result.failure] += 1
+            kind = STOPPED if result.status == "interrupted" else result.failure
+            self._failures[kind] += 1
         self._last.append(line)
 
     @property
@@ -121,13 +121,13 @@ class Tally:
 
     def snapshot(self, now: float) -> Snapshot:
         """Return the counts at the time `now`."""
-        while self._ends and now - self._ends[0] > WINDOW:
-            self._ends.popleft()
-        span = min(now - self._began, WINDOW)
-        enough = self._answered >= ENOUGH
-        rate = len(self._ends) / span if span > 0 and enough else None
+        while self._end_times and now - self._end_times[0] > RATE_WINDOW:
+            self._end_times.popleft()
+        span = min(now - self._began, RATE_WINDOW)
+        enough = self._answered >= ENOUGH_ROWS
+        rate = len(self._end_times) / span if span > 0 and enough else None
         remaining = self._total - self.done
-        per_row = self._cost / self._priced if enough and self._cost is not None else None
+        row_cost = self._cost / self._priced if enough and self._cost is not None else None
         return Snapshot(
             total=self._total,
             done=self.done,
@@ -139,7 +139,7 @@ class Tally:
             rate=rate,
             left=remaining / rate if rate else None,
             cost=self._cost,
-            forecast=None if per_row is None else per_row * (self._answered + remaining),
+            forecast=None if row_cost is None else row_cost * (self._answered + remaining),
             limit=self._expect_limit(remaining) if enough else None,
             last=tuple(self._last),
         )
@@ -150,7 +150,7 @@ class Tally:
         A row of unknown cost counts as free, as it does in `Budget`, which enforces the limit.
         """
         rows, budget = self._answered + more, self._budget
-        return exceeded_limit(
+        return describe_exceeded_limit(
             rows,
             (self._input + self._written) / self._answered * rows,
             None if self._cost is None else self._cost / self._answered * rows,

@@ -3,9 +3,9 @@
 Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
 
 Rules
-- A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `SKEW` ahead
-  of the reader's clock. If it is further ahead, the clock was set back after the claim was made,
-  and the claim does not hold.
+- A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `CLOCK_SKEW`
+  ahead of the reader's clock. If it is further ahead, the clock was set back after the claim was
+  made, and the claim does not hold.
 - A claim for longer than the reader's own lease does not hold either, so that a stranger's file
   cannot block a row for longer.
 - A claim counts as an attempt as soon as it is made, because a row may have been asked when its
@@ -24,12 +24,12 @@ from .row_file import fill_statement
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-SKEW = 60.0  # seconds by which clocks of two machines may differ
+CLOCK_SKEW = 60.0  # seconds by which clocks of two machines may differ
 LEASE = 20.0  # seconds that a claim of a map holds unless it is renewed
-LONGEST = 60.0  # seconds that any claim holds at most
+LONGEST_CLAIM = 60.0  # seconds
 ABANDONED = 30 * 86_400.0  # seconds after which a store's claim on the file is removed
 STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexadecimal
-# the claims that hold; its parameters: now + SKEW, now, the longest lease that counts
+# the claims that hold; its parameters: now + CLOCK_SKEW, now, the longest lease that counts
 _HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
 
@@ -37,13 +37,13 @@ def find_holders(
     connection: Connection, keys: Sequence[str], now: float, lease: float
 ) -> dict[str, str]:
     """Return the owners whose claims on these rows hold at `now`, by key."""
-    values = (now + SKEW, now, min(lease, LONGEST), *keys)
+    values = (now + CLOCK_SKEW, now, min(lease, LONGEST_CLAIM), *keys)
     return dict(connection.execute(fill_statement(keys, f"{_HELD} AND key IN (*)"), values))
 
 
 def has_other_claims(connection: Connection, now: float, owner: str) -> bool:
     """Return whether any claim of others than `owner` holds at `now`."""
-    values = (now + SKEW, now, LONGEST, owner)
+    values = (now + CLOCK_SKEW, now, LONGEST_CLAIM, owner)
     return connection.execute(f"{_HELD} AND owner != ?", values).fetchone() is not None
 
 
@@ -54,7 +54,7 @@ def claim_rows(
     connection.executemany(
         "INSERT INTO claims VALUES(?1, 1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE "
         "SET attempts = attempts + 1, owner = ?2, since = ?3, until = ?4",
-        [(key, owner, now, now + min(lease, LONGEST)) for key in keys],
+        [(key, owner, now, now + min(lease, LONGEST_CLAIM)) for key in keys],
     )
 
 
@@ -62,7 +62,7 @@ def extend_claims(connection: Connection, owner: str, now: float, lease: float) 
     """Extend all claims of an owner to `lease` seconds from now."""
     connection.execute(
         "UPDATE claims SET since = ?, until = ? WHERE owner = ? AND owner != ''",
-        (now, now + min(lease, LONGEST), owner),
+        (now, now + min(lease, LONGEST_CLAIM), owner),
     )
 
 

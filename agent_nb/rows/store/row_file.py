@@ -248,7 +248,7 @@ class RowFile:
         import sqlite3
 
         open_names = {handle.name for handle in self._former}
-        for link in row_link.stray_links(self.path, state):
+        for link in row_link.find_stray_links(self.path, state):
             if link in open_names:
                 continue
             with suppress(UsageError, sqlite3.Error, OSError):  # an unusable file has no rows

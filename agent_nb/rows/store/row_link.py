@@ -31,7 +31,9 @@ from .file_owner import belongs_to_other
 JOURNAL = "-journal"
 # ends of the names of files that SQLite keeps beside a database
 _COMPANIONS = ("-wal", "-shm", JOURNAL)
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # starts a journal; ends one that names another file
+_JOURNAL_MAGIC = bytes.fromhex(
+    "d9d505f920a163d7"
+)  # starts a journal; ends one that names another file
 _OWN_FOLDER = "Name a file in a folder of your own (store=)."
 
 
@@ -87,7 +89,7 @@ def is_hot(name: Path) -> bool:
     """Return whether the database `name` has a hot journal (see the rules)."""
     try:
         with Path(f"{name}{JOURNAL}").open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+            return file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
     except OSError:
         return False
 
@@ -104,15 +106,15 @@ def remove_link(name: Path, path: Path) -> None:
             name.unlink()
 
 
-def stray_links(path: Path, state: FileState) -> Iterator[Path]:
+def find_stray_links(path: Path, state: FileState) -> Iterator[Path]:
     """Yield the links to files that stood at `path` before and have no other name.
 
     A killed process left them, and their rows are nowhere else. A link to a file that has another
     name is removed on the way, unless its journal is hot.
     """
     folder, start = os.path.realpath(path.parent), f".{path.name}."
-    # the file's name may contain characters that are special in a pattern
-    for name in glob.iglob(glob.escape(start) + "*", root_dir=folder, include_hidden=True):
+    pattern = f"{glob.escape(start)}*"
+    for name in glob.iglob(pattern, root_dir=folder, include_hidden=True):
         link = Path(folder) / name
         with suppress(OSError):
             status = os.lstat(link)
@@ -140,11 +142,11 @@ def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str,
                 return f"{name.name} belongs to another user", _OWN_FOLDER
     # SQLite may delete the file that the end of a journal names
     for journal in (Path(f"{path}{JOURNAL}"), Path(f"{link}{JOURNAL}")):
-        if _tail(journal) == _MAGIC:
+        if _read_end(journal) == _JOURNAL_MAGIC:
             return f"{journal.name} names another file", f"Delete {journal.name}."
     if read_file_state(link) is not None and not has_link(link, state):
         return f"{link.name} is a copy of another file's link", f"Delete {link.name}."
-    return _foreign_log(path)
+    return _find_foreign_log(path)
 
 
 def _is_planted(name: Path, path: Path, *, read_only: bool) -> bool:
@@ -157,7 +159,7 @@ def _is_planted(name: Path, path: Path, *, read_only: bool) -> bool:
     return os.lstat(name).st_uid != os.lstat(path).st_uid and belongs_to_other(name)
 
 
-def _foreign_log(path: Path) -> tuple[str, str] | None:
+def _find_foreign_log(path: Path) -> tuple[str, str] | None:
     """Return the refusal of a write-ahead log that belongs to another file, None if there is none.
 
     A store is in write-ahead format only if an earlier version of this package was killed in use.
@@ -178,11 +180,11 @@ def is_logged(path: Path) -> bool:
         return file.read(20)[18:] == b"\2\2"
 
 
-def _tail(path: Path) -> bytes:
+def _read_end(path: Path) -> bytes:
     """Return the last bytes of a journal, b"" without one: other processes may remove theirs."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - len(_MAGIC)))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - len(_JOURNAL_MAGIC)))
             return file.read()
     except FileNotFoundError:
         return b""

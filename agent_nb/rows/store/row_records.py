@@ -22,9 +22,10 @@ from .row_file import LARGEST_VALUE, fill_statement, split_batches
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-PAGE = 100  # records that `read_page` reads
+PAGE = 100  # the most records that `read_page` reads
 MOST_ATTEMPTS = 1 << 30  # to report; a hostile file may hold any number
-_ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
+_ADD = "INSERT OR IGNORE INTO payloads VALUES(?, ?)"
+_REPLACE = "INSERT OR REPLACE INTO payloads VALUES(?, ?)"
 # in this order, because the first two look the rows up
 _FORGET = (
     "DELETE FROM uses WHERE key IN (SELECT key FROM rows WHERE {})",
@@ -79,9 +80,11 @@ def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, lis
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST_VALUE, PAGE),
     ).fetchall()
+    if not rows:
+        return 0, []
     payload_reader = _PayloadReader(connection)
     records = [_read_record(payload_reader, content) for _, content in rows]
-    return (rows[-1][0] if rows else 0), [record for record in records if record]
+    return rows[-1][0], [record for record in records if record]
 
 
 def name_map(connection: Connection, map_id: str, title: str) -> None:

@@ -190,7 +190,7 @@ def test_a_judge_reads_prompt_answer_and_expected_answer():
 
 @pytest.mark.parametrize("held", [64_000_000, 0])
 def test_a_judge_sees_the_pictures_of_the_prompt(held, monkeypatch):
-    monkeypatch.setattr("agent_nb.rows.map.table.filling.HELD", held)
+    monkeypatch.setattr("agent_nb.rows.map.table.filling.HELD_CHARACTERS", held)
     model = Reader()
     pictures = {"text 00.": [png()], "text 01.": []}
     evaluated(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent_nb.rows.eval.recorded_scores import MOST, UNSEEN, compare_scores, scores_payload
+from agent_nb.rows.eval.recorded_scores import MOST_SCORES, UNSEEN, compare_scores, scores_payload
 from agent_nb.rows.eval.scores import Candidate, Score
 from agent_nb.rows.map.row import RowResult
 
@@ -69,7 +69,7 @@ def test_forged_scores_are_a_change_and_never_an_error(forged):
 
 
 def test_many_scores_are_kept_as_a_digest():
-    scores = [float(n % 2) for n in range(MOST + 1)]
+    scores = [float(n % 2) for n in range(MOST_SCORES + 1)]
     old = payload(scores, expected=["x"] * len(scores))
     assert len(msgspec.json.encode(old)) < 300
     assert compare_scores(old, old).changes == ()
@@ -79,4 +79,4 @@ def test_many_scores_are_kept_as_a_digest():
 
 
 def test_an_evaluation_of_many_rows_without_a_score_has_no_mean():
-    assert payload([None] * (MOST + 1))["mean"] is None
+    assert payload([None] * (MOST_SCORES + 1))["mean"] is None

@@ -9,7 +9,7 @@ from helpers.evaluations import evaluation
 
 from agent_nb import Agent, compare
 from agent_nb.models.scripted import Scripted
-from agent_nb.rows.eval.summary import ROWS, format_score
+from agent_nb.rows.eval.summary import TABLE_ROWS, format_score
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">'
 
@@ -74,7 +74,7 @@ def test_what_makes_a_comparison_doubtful_is_said():
 def test_long_tables_are_cut_and_say_so():
     shown = evaluation([n / 100 for n in range(100)])
     html = forms(shown)["text/html"]
-    assert html.count("<tr>") == ROWS + 1
+    assert html.count("<tr>") == TABLE_ROWS + 1
     assert "89 more rows: the frame has them all" in html
     assert len(html) < 20_000
 

@@ -17,7 +17,7 @@ from agent_nb.rows.store.row_store import RowStore
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(asking, "AGAIN", (0.0, 0.0))
+    monkeypatch.setattr(asking, "RETRY_PAUSES", (0.0, 0.0))
 
 
 class Breaking(Scripted):

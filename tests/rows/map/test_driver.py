@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agent_nb.errors import Cancelled
 from agent_nb.rows.map.asking import Answered
-from agent_nb.rows.map.budget import FEW, Budget
+from agent_nb.rows.map.budget import FIRST_ROWS, Budget
 from agent_nb.rows.map.map_log import TICK
-from agent_nb.rows.map.repeated_failure import ENOUGH
+from agent_nb.rows.map.repeated_failure import ALIKE
 from agent_nb.rows.map.row import RowResult
 
 
@@ -152,13 +152,13 @@ def test_a_wrong_estimate_keeps_few_rows_more_under_way_than_are_over():
         budget.expect(1, 0.001)
         m = Map(200, concurrency=100, budget=budget)
         await m.begin()
-        assert len(m.asker.open) == FEW
+        assert len(m.asker.open) == FIRST_ROWS
         await m.finish(0, {**BAD, "cost": 0.0, "input": 0})  # a refusal shows nothing
-        assert len(m.asker.open) == FEW
+        assert len(m.asker.open) == FIRST_ROWS
         await m.finish(1)
-        assert len(m.asker.open) == FEW + 1
+        assert len(m.asker.open) == FIRST_ROWS + 1
         for over in range(2, 200):
-            assert len(m.asker.open) <= FEW + over
+            assert len(m.asker.open) <= FIRST_ROWS + over
             await m.finish(next(iter(m.asker.open)))
         await m.task
         assert m.asker.most == 100
@@ -170,10 +170,10 @@ def test_rows_that_used_nothing_do_not_make_the_others_look_cheap():
     async def main():
         m = Map(60, concurrency=20, budget=Budget(cost=3.0))
         await m.begin()
-        for place in range(ENOUGH - 1):
+        for place in range(ALIKE - 1):
             await m.finish(place, {**BAD, "cost": 0.0, "input": 0})
-        await m.finish(ENOUGH - 1)
-        assert len(m.asker.open) == FEW - 1  # none began after the one that was dear
+        await m.finish(ALIKE - 1)
+        assert len(m.asker.open) == FIRST_ROWS - 1  # none began after the one that was dear
         await m.end()
 
     asyncio.run(main())
@@ -183,10 +183,10 @@ def test_a_map_whose_first_rows_all_fail_alike_ends_with_their_error():
     async def main():
         m = Map(40, concurrency=4)
         await m.begin()
-        for place in range(ENOUGH):
+        for place in range(ALIKE):
             await m.finish(place, BAD)
         await m.task
-        assert len(m.asker.asked) == ENOUGH + 3
+        assert len(m.asker.asked) == ALIKE + 3
         assert m.log[-1].status == "error"
         assert m.log.of("error")[0].message.endswith("no more are asked: no")
 
@@ -196,7 +196,7 @@ def test_a_map_whose_first_rows_all_fail_alike_ends_with_their_error():
 @pytest.mark.parametrize("first", [OK, {**BAD, "error": "another"}])
 def test_one_other_row_lets_a_map_of_failures_go_on(first):
     async def main():
-        m = Map(ENOUGH + 5, concurrency=1)
+        m = Map(ALIKE + 5, concurrency=1)
         await m.begin()
         await m.finish(0, first)
         while m.asker.open:

@@ -19,7 +19,14 @@ from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens
 from agent_nb.agent.limits import Limits
 from agent_nb.models.prices import Prices
 from agent_nb.models.tariff import Tariff
-from agent_nb.rows.map.estimate import ANSWER, BASE, FIELD, SAMPLE, Estimate, estimate_map
+from agent_nb.rows.map.estimate import (
+    FIELD_TOKENS,
+    SAMPLED_ROWS,
+    TEXT_TOKENS,
+    TYPED_TOKENS,
+    Estimate,
+    estimate_map,
+)
 from agent_nb.rows.map.row import Row
 from agent_nb.wire.json_text import dumps
 
@@ -76,7 +83,7 @@ def tokens_of(request, *, native):
 def test_rows_add_up(prompts):
     whole, alone = estimated(prompts), [estimated([prompt]) for prompt in prompts]
     assert whole.input == sum(each.input for each in alone)
-    assert whole.written == sum(each.written for each in alone) == ANSWER * len(prompts)
+    assert whole.written == sum(each.written for each in alone) == TEXT_TOKENS * len(prompts)
     assert (whole.rows, whole.cost) == (len(prompts), None)
 
 
@@ -90,11 +97,11 @@ def test_a_picture_counts_unless_the_model_sees_none():
 
 
 def test_of_many_rows_a_sample_is_counted_and_the_words_say_so():
-    prompts = ["short", "a longer prompt " * 20] * SAMPLE
-    found, half = estimated(prompts), estimated(prompts[:SAMPLE])
+    prompts = ["short", "a longer prompt " * 20] * SAMPLED_ROWS
+    found, half = estimated(prompts), estimated(prompts[:SAMPLED_ROWS])
     assert found.input == pytest.approx(2 * half.input, rel=0.1)
     assert found == estimated(prompts)
-    assert f"counted in {SAMPLE:,} of {2 * SAMPLE:,} rows" in found.basis
+    assert f"counted in {SAMPLED_ROWS:,} of {2 * SAMPLED_ROWS:,} rows" in found.basis
     assert "counted in" not in half.basis
 
 
@@ -105,17 +112,17 @@ def test_a_hundred_thousand_rows_are_not_all_counted(monkeypatch):
         lambda sent: counted.append(sent) or estimate_tokens(sent),
     )
     assert estimated(["a prompt"] * 100_000).rows == 100_000
-    assert len(counted) <= SAMPLE + 1
+    assert len(counted) <= SAMPLED_ROWS + 1
 
 
 @pytest.mark.parametrize(
     ("options", "answer", "said"),
     [
-        ({}, ANSWER, f"assuming {ANSWER} tokens an answer"),
+        ({}, TEXT_TOKENS, f"assuming {TEXT_TOKENS} tokens an answer"),
         ({"settings": {"max_tokens": 7}}, 7, "max_tokens=7 an answer"),
-        ({"settings": {"max_tokens": 9_999}}, ANSWER, f"assuming {ANSWER} tokens"),
-        ({"output": Product}, BASE + 2 * FIELD, "assuming 50 tokens"),
-        ({"output": Literal["a", "b"]}, BASE, "assuming 20 tokens"),
+        ({"settings": {"max_tokens": 9_999}}, TEXT_TOKENS, f"assuming {TEXT_TOKENS} tokens"),
+        ({"output": Product}, TYPED_TOKENS + 2 * FIELD_TOKENS, "assuming 50 tokens"),
+        ({"output": Literal["a", "b"]}, TYPED_TOKENS, "assuming 20 tokens"),
     ],
 )
 def test_the_answer_is_a_guess_and_the_words_say_which(options, answer, said):

@@ -272,7 +272,7 @@ def test_pictures_beyond_a_bound_are_read_again_when_their_row_is_asked(monkeypa
         return done, [run.log.of("user")[0].attachments[0]["data"] for run in done.runs]
 
     held, said = asked()
-    monkeypatch.setattr(filling, "HELD", len(PNG))
+    monkeypatch.setattr(filling, "HELD_CHARACTERS", len(PNG))
     bounded, again = asked()
     assert [row.attachments[0]["data"] for row in bounded.rows] == [PNG, ""]
     assert [row.key for row in bounded.rows] == [row.key for row in held.rows]
@@ -381,7 +381,7 @@ def test_the_runs_of_the_rows_are_there_for_frames(store):
 
 
 def test_the_runs_of_a_large_map_are_in_its_store(monkeypatch):
-    monkeypatch.setattr(sample, "ROWS", 2)
+    monkeypatch.setattr(sample, "MOST_ROWS", 2)
     done = mapped()
     assert [e.kind for e in done.log.of("state")] == ["map.plan", "map"]
     assert [run.prompt for run in done.runs] == [f"Classify {text}" for text in TEXTS]

@@ -34,7 +34,7 @@ def agent():
 @pytest.fixture
 def large(monkeypatch):
     """Make three rows too many for the log of a map."""
-    monkeypatch.setattr(sample, "ROWS", 2)
+    monkeypatch.setattr(sample, "MOST_ROWS", 2)
 
 
 def test_the_runs_of_a_small_map_come_from_its_log(agent):

@@ -6,7 +6,7 @@ import pytest
 
 from agent_nb.models.http.errors import Peer, make_refusal
 from agent_nb.rows.map.row import RowResult
-from agent_nb.rows.map.tally import LAST, WINDOW, RowLine, Tally
+from agent_nb.rows.map.tally import LAST_ROWS, RATE_WINDOW, RowLine, Tally
 
 
 def over(tally, now, *, status="ok", cost=None, origin="live", kind="", position=0):
@@ -55,8 +55,8 @@ def test_rate_and_time_left_come_from_the_rows_asked_lately():
         over(tally, float(second))
     found = tally.snapshot(10.0)
     assert (found.rate, found.left) == (1.0, 90.0)
-    later = tally.snapshot(10.0 + WINDOW / 2)
-    assert later.rate == 10 / WINDOW
+    later = tally.snapshot(10.0 + RATE_WINDOW / 2)
+    assert later.rate == 10 / RATE_WINDOW
 
 
 def test_rows_of_the_store_have_no_part_in_rate_and_cost():
@@ -100,8 +100,8 @@ def test_the_rate_counts_rows_when_they_end():
     for _ in range(3):
         tally.begin()
     for _ in range(3):
-        tally.end(RowResult(position=0, key="k", status="ok"), RowLine(0, "ok"), WINDOW + 5)
-    assert tally.snapshot(WINDOW + 5).rate == 3 / WINDOW
+        tally.end(RowResult(position=0, key="k", status="ok"), RowLine(0, "ok"), RATE_WINDOW + 5)
+    assert tally.snapshot(RATE_WINDOW + 5).rate == 3 / RATE_WINDOW
 
 
 def test_a_few_rows_are_not_enough_for_a_forecast():
@@ -114,7 +114,7 @@ def test_a_snapshot_shows_the_last_rows_in_the_order_of_their_ends():
     tally = Tally(100, 0.0)
     for position in range(20):
         over(tally, 1.0, position=position)
-    assert [line.position for line in tally.snapshot(2.0).last] == list(range(20 - LAST, 20))
+    assert [line.position for line in tally.snapshot(2.0).last] == list(range(20 - LAST_ROWS, 20))
 
 
 def test_a_row_that_was_cut_off_is_no_failure_of_its_own():

@@ -12,7 +12,7 @@ from agent_nb.events import Result
 from agent_nb.record.packing import Payloads
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import is_own_record, sign_record
-from agent_nb.rows.store.row_claims import LONGEST, SKEW
+from agent_nb.rows.store.row_claims import CLOCK_SKEW, LONGEST_CLAIM
 from agent_nb.rows.store.row_file import RowFile
 from agent_nb.rows.store.row_store import RowStore
 
@@ -178,7 +178,7 @@ def test_a_renewed_lease_holds(opened, clock):
 
 def test_a_lease_holds_for_a_machine_whose_clock_is_a_little_behind(opened, clock):
     opened("a").claim(["k"], 60)
-    clock.now -= SKEW / 2
+    clock.now -= CLOCK_SKEW / 2
     assert not opened("b").claim(["k"], 60)
 
 
@@ -197,11 +197,11 @@ def test_no_file_can_hold_a_row_forever(opened, path, clock, until):
 
 def test_a_lease_is_bounded(opened, clock):
     opened("a").claim(["k"], 1e9)
-    clock.now += LONGEST
+    clock.now += LONGEST_CLAIM
     assert opened("b").claim(["k"], 60) == {"k"}
 
 
-@pytest.mark.parametrize("ahead", [0, SKEW])
+@pytest.mark.parametrize("ahead", [0, CLOCK_SKEW])
 def test_a_stranger_s_claim_holds_for_a_lease_and_the_skew_at_most(opened, path, clock, ahead):
     opened("a").claim(["long", "short"], 20)
     began = clock.now + ahead

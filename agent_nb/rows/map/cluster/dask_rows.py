@@ -6,7 +6,7 @@ Rules
 - Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
   at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
 - Workers may come and go, and the shares follow. When a worker is lost, another one asks its rows,
-  up to `MOST` attempts each. Without a worker, an empty task waits, so that an adaptive cluster
+  up to `MOST_ATTEMPTS` times. Without a worker, an empty task waits, so that an adaptive cluster
   starts one.
 - A worker gets rows only after it reports this version of the package: a worker that cannot import
   the task's function would lose its connection to the scheduler.
@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 T = TypeVar("T")
-LOOK = 0.5  # s between two looks for workers
-MOST = 5  # attempts at a row whose workers go away
-PATIENCE = 10.0  # s without an answer of the scheduler after which the rows fail
+LOOK_PERIOD = 0.5  # s between two looks for workers
+MOST_ATTEMPTS = 5  # attempts at a row whose workers go away
+ANSWER_TIMEOUT = 10.0  # s without an answer of the scheduler after which the rows fail
 # the name that a worker imports to report its version; every version of the package has it
-VERSION = "agent_nb:__version__"
-ANSWERS = (str, ImportError, AttributeError)  # valid reports; anything else: a broken connection
+VERSION_NAME = "agent_nb:__version__"
+# types of a worker's report of its version; anything else is a broken connection
+REPORTS = (str, ImportError, AttributeError)
 
 
 def distribute_rows(
@@ -91,12 +92,12 @@ class DaskRows:
         self._topic = f"agent_nb-map-{messages.name}"
         self._shares = Shares(options.concurrency, options.rpm or 0)
         self._begun: Counter[str] = Counter()  # how often a row may have been asked, by its key
-        self._moved = asyncio.Event()  # set for a moment when workers came or went
-        self._freed = asyncio.Event()  # a worker may ask one more row
-        self._looking: asyncio.Task[None] | None = None
+        self._workers_changed = asyncio.Event()  # set for a moment when workers came or went
+        self._share_freed = asyncio.Event()  # a worker may ask one more row
+        self._following: asyncio.Task[None] | None = None
         self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of cancelled rows
         self._stopping: asyncio.Task[None] | None = None
-        self._unfit: dict[str, str] = {}  # why a worker gets no rows; "" for those that do
+        self._refusals: dict[str, str] = {}  # worker -> why it gets no rows, "" if it does
         self._request: Future[int] | None = None  # the empty task that waits for a first worker
         self._down = ""  # why no row can be asked
 
@@ -108,7 +109,7 @@ class DaskRows:
             attempts = self._begun[row.key]
             return Answered(row.result("interrupted", kind="user", attempts=attempts))
         except Exception as fault:  # the client was closed
-            return self._failed(row, "worker_lost", _lost(fault))
+            return self._make_failure(row, "worker_lost", _describe_lost(fault))
 
     async def aclose(self) -> None:
         """Stop the rows under way and free the workers; the client stays open."""
@@ -127,48 +128,48 @@ class DaskRows:
         waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
         try:
             while not waiting.done():
-                await asyncio.wait([waiting], timeout=PATIENCE)
+                await asyncio.wait([waiting], timeout=ANSWER_TIMEOUT)
                 if not waiting.done() and not loop.is_running():
                     raise RuntimeError("its event loop has ended")
             return waiting.result()
         finally:
             waiting.cancel()
 
-    def _failed(self, row: Row, kind: str, error: str) -> Answered:
+    def _make_failure(self, row: Row, kind: str, error: str) -> Answered:
         return Answered(row.result("error", kind=kind, error=error, attempts=self._begun[row.key]))
 
     async def _ask(self, row: Row) -> Answered:
         """Ask a row, again on another worker if its worker goes away; see the rules."""
-        if self._looking is None:
-            self._client.subscribe_topic(self._topic, partial(_count, self._begun))
-            self._looking = asyncio.create_task(self._follow_workers())
-        for attempt in range(1, MOST + 1):
+        if self._following is None:
+            self._client.subscribe_topic(self._topic, partial(_count_begun, self._begun))
+            self._following = asyncio.create_task(self._follow_workers())
+        for attempt in range(1, MOST_ATTEMPTS + 1):
             name = await self._free_worker()
             if not name:
-                return self._failed(row, "worker_lost", self._down)
+                return self._make_failure(row, "worker_lost", self._down)
             try:
                 answer = await self._submit(name, row, attempt)
             finally:
                 self._shares.give_back(name)
-                self._freed.set()
-            # None: the worker went away, so the loop tries another one
+                self._share_freed.set()
+            if answer is None:  # the worker went away: try another one
+                continue
             if isinstance(answer, bytes):
                 return self._messages.read(row, answer, max(self._begun[row.key], 1))
-            if answer is not None and self._client.status != "running":
-                return self._failed(row, "worker_lost", _lost(answer))
-            if answer is not None:
-                error = f"The worker {name} could not ask the row ({_reason(answer)}). Workers and scheduler need jupyter-agent-nb {__version__}."
-                return self._failed(row, "worker", error)
-        error = f"The workers that asked this row went away, {MOST} times in a row. Their logs say why; often it is memory."
-        return self._failed(row, "worker_lost", error)
+            if self._client.status != "running":
+                return self._make_failure(row, "worker_lost", _describe_lost(answer))
+            error = f"The worker {name} could not ask the row ({_describe_fault(answer)}). Workers and scheduler need jupyter-agent-nb {__version__}."
+            return self._make_failure(row, "worker", error)
+        error = f"The workers that asked this row went away, {MOST_ATTEMPTS} times in a row. Their logs say why; often it is memory."
+        return self._make_failure(row, "worker_lost", error)
 
     async def _free_worker(self) -> str:
         """Return a worker as soon as it may ask one more row; "" if no row can be asked."""
         while not self._down:
             if name := self._shares.take():
                 return name
-            self._freed.clear()
-            await self._freed.wait()
+            self._share_freed.clear()
+            await self._share_freed.wait()
         return ""
 
     async def _submit(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
@@ -185,7 +186,7 @@ class DaskRows:
             pure=False,
         )
         getting = asyncio.ensure_future(self._client.gather(future, asynchronous=True))
-        leaving = asyncio.create_task(self._gone(name))
+        leaving = asyncio.create_task(self._wait_until_gone(name))
         try:
             await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # this row's; one from the cluster stays in `getting`
@@ -193,44 +194,45 @@ class DaskRows:
             self._stopping = self._stopping or asyncio.create_task(self._stop())
             raise
         else:
-            return _outcome(getting) if getting.done() else None
+            return _read_outcome(getting) if getting.done() else None
         finally:
             leaving.cancel()
             future.release()  # ends `getting`; cancelling it would also cancel other rows' gathers
             # reads the exception, which asyncio would log as never retrieved
             getting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
-    async def _gone(self, name: str) -> None:
+    async def _wait_until_gone(self, name: str) -> None:
         """Return once a worker has no share any more, or no row can be asked."""
         while name in self._shares and not self._down:
-            await self._moved.wait()
+            await self._workers_changed.wait()
 
     async def _follow_workers(self) -> None:
         """Follow the workers of the cluster until the map is closed."""
-        answered = time.monotonic()
+        last_answer = time.monotonic()
         while True:
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(ANSWER_TIMEOUT):
                     workers = await self._client.nthreads()
                 fit = await self._select_fit(workers)
                 self._request_worker(not workers)
-                answered = time.monotonic()
+                last_answer = time.monotonic()
                 # every worker has reported, and none fits; without workers `_down` stays ""
-                hopeless = not fit and len(self._unfit) == len(workers)
-                self._down = next(iter(self._unfit.values()), "") if hopeless else ""
+                hopeless = not fit and len(self._refusals) == len(workers)
+                self._down = next(iter(self._refusals.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
-                if self._client.status == "running" and time.monotonic() - answered < PATIENCE:
-                    await asyncio.sleep(LOOK)
+                silence = time.monotonic() - last_answer
+                if self._client.status == "running" and silence < ANSWER_TIMEOUT:
+                    await asyncio.sleep(LOOK_PERIOD)
                     continue
-                self._down = _lost(fault)
+                self._down = _describe_lost(fault)
             before = self._shares.issue
-            self._shares.update(fit, answered)
+            self._shares.update(fit, last_answer)
             if self._down or self._shares.issue != before:
-                self._moved.set()  # wakes the tasks that wait now
-                self._moved.clear()
-                self._freed.set()
-            await asyncio.sleep(LOOK)
+                self._workers_changed.set()  # wakes the tasks that wait now
+                self._workers_changed.clear()
+                self._share_freed.set()
+            await asyncio.sleep(LOOK_PERIOD)
 
     def _request_worker(self, wanted: bool) -> None:
         """Hold an empty task while a worker is wanted."""
@@ -242,17 +244,17 @@ class DaskRows:
 
     async def _select_fit(self, workers: Iterable[str]) -> list[str]:
         """Return the workers that have this package, in this version."""
-        self._unfit = {name: self._unfit[name] for name in workers if name in self._unfit}
-        if fresh := [name for name in workers if name not in self._unfit]:
+        self._refusals = {name: self._refusals[name] for name in workers if name in self._refusals}
+        if new_workers := [name for name in workers if name not in self._refusals]:
             with suppress(Exception):  # a worker that goes away, or is busy: it is asked again
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(ANSWER_TIMEOUT):
                     versions = await self._client.run(
-                        pkgutil.resolve_name, VERSION, workers=fresh, on_error="return"
+                        pkgutil.resolve_name, VERSION_NAME, workers=new_workers, on_error="return"
                     )
                 for name, version in versions.items():
-                    if isinstance(version, ANSWERS):
-                        self._unfit[name] = _explain_unfit(name, version)
-        return [name for name in workers if self._unfit.get(name) == ""]
+                    if isinstance(version, REPORTS):
+                        self._refusals[name] = _explain_refusal(name, version)
+        return [name for name in workers if self._refusals.get(name) == ""]
 
     async def _stop(self) -> None:
         """Stop the runs of all rows that were cancelled in this round of the event loop."""
@@ -262,26 +264,26 @@ class DaskRows:
         await self._run(worker.stop_rows, sorted(names), [ticket for _, ticket in dropped])
 
     async def _close(self) -> None:
-        if self._looking is None:
+        if self._following is None:
             return
-        self._looking.cancel()
+        self._following.cancel()
         self._request_worker(False)
         if self._stopping is not None:
             await self._stopping
         if self._client.status == "running":
             self._client.unsubscribe_topic(self._topic)
-            await self._run(worker.forget_map, [n for n, why in self._unfit.items() if not why])
+            await self._run(worker.forget_map, [n for n, why in self._refusals.items() if not why])
 
     async def _run(self, function: Any, workers: list[str], *args: Any) -> None:
         """Call a function in workers, with the name of the map."""
         with suppress(Exception):  # a worker that goes away meanwhile
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(ANSWER_TIMEOUT):
                 await self._client.run(
                     function, self._messages.name, *args, workers=workers, on_error="ignore"
                 )
 
 
-def _count(begun: Counter[str], event: tuple[float, str]) -> None:
+def _count_begun(begun: Counter[str], event: tuple[float, str]) -> None:
     """Count that a row begins.
 
     A function: the client keeps its handlers alive, and with a method it would keep the asker.
@@ -289,7 +291,7 @@ def _count(begun: Counter[str], event: tuple[float, str]) -> None:
     begun[event[1].partition(" ")[2]] += 1  # a ticket is `{attempt} {key of the row}`
 
 
-def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
+def _read_outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
     """Return the result of a task, or the exception that it raised; None if its worker died."""
     from distributed import KilledWorker
 
@@ -301,15 +303,15 @@ def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
         return fault
 
 
-def _reason(fault: BaseException) -> str:
+def _describe_fault(fault: BaseException) -> str:
     return f"{type(fault).__name__}: {fault}".rstrip(".")
 
 
-def _lost(fault: BaseException) -> str:
-    return f"The Dask client has lost its cluster, or was closed ({_reason(fault)}). Run the map again with another client: what is done is kept."
+def _describe_lost(fault: BaseException) -> str:
+    return f"The Dask client has lost its cluster, or was closed ({_describe_fault(fault)}). Run the map again with another client: what is done is kept."
 
 
-def _explain_unfit(name: str, version: object) -> str:
+def _explain_refusal(name: str, version: object) -> str:
     """Return why a worker of this `version` gets no rows, "" if it does."""
     if version == __version__:
         return ""

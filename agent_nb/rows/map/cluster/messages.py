@@ -96,13 +96,13 @@ class MapMessages:
         fields |= {"position": row.position, "key": row.key, "attempts": attempts}
         result, record = msgspec.convert(fields, RowResult), returned.record
         if record is not None:
-            result, record = self._check(result, record)
+            result, record = self._check_answer(result, record)
         if result.kind == "no_key":
             error = f"{result.error} Workers read keys from their own environment: set it there, before they start."
             result = msgspec.structs.replace(result, error=error)
         return Answered(result, record)
 
-    def _check(self, result: RowResult, record: Record) -> tuple[RowResult, Record]:
+    def _check_answer(self, result: RowResult, record: Record) -> tuple[RowResult, Record]:
         """Return the result, its answer checked against the type, and the record, redacted."""
         received = events_of(record)
         log = [event_from(self._redaction.payload(to_builtins(event))) for event in received]
@@ -130,5 +130,6 @@ class MapMessages:
 
 def _change_answer(event: Event, **fields: Any) -> Event:
     """Return an event with other fields if it is a typed answer of the run itself."""
-    typed = isinstance(event, events.Respond) and read_answer_type(event) and not event.span
-    return msgspec.structs.replace(event, **fields) if typed else event
+    if isinstance(event, events.Respond) and read_answer_type(event) and not event.span:
+        return msgspec.structs.replace(event, **fields)
+    return event

@@ -36,19 +36,20 @@ class Shares:
     def __init__(self, rows: int, rpm: int = 0) -> None:
         self.issue = 0
         self._rows, self._rpm = rows, rpm
-        self._now: dict[str, Share] = {}
-        self._reduced: list[tuple[float, str, int]] = []  # (time, worker, its rpm until then)
+        self._current: dict[str, Share] = {}
+        # the shares before the changes of the last `WINDOW` seconds, with the time of each change
+        self._former: list[tuple[float, dict[str, Share]]] = []
         self._load: Counter[str] = Counter()  # rows under way
 
     def __getitem__(self, worker: str) -> Share:
-        return self._now.get(worker, Share(0))
+        return self._current.get(worker, Share(0))
 
     def __contains__(self, worker: object) -> bool:
-        return worker in self._now
+        return worker in self._current
 
     def take(self) -> str:
         """Return the worker for the next row and count that row; "" if none may ask now."""
-        free = {name: share.rows - self._load[name] for name, share in self._now.items()}
+        free = {name: share.rows - self._load[name] for name, share in self._current.items()}
         name = max((n for n in free if free[n] > 0), key=free.__getitem__, default="")
         if name:
             self._load[name] += 1
@@ -62,33 +63,31 @@ class Shares:
         """Split anew over the `workers` that exist at the time `now`, in seconds."""
         present = dict.fromkeys(workers)
         names = [
-            *(n for n in self._now if n in present),
-            *(n for n in present if n not in self._now),
+            *(n for n in self._current if n in present),
+            *(n for n in present if n not in self._current),
         ]
         rates = self._grant_rates(names, _split(self._rpm, len(names)), now)
         asking = [name for name, rpm in zip(names, rates, strict=True) if rpm or not self._rpm]
         rows = dict(zip(asking, _split(self._rows, len(asking)), strict=True))
-        fresh = {n: Share(rows.get(n, 0), rpm) for n, rpm in zip(names, rates, strict=True)}
-        if fresh == self._now:
+        new_shares = {n: Share(rows.get(n, 0), rpm) for n, rpm in zip(names, rates, strict=True)}
+        if new_shares == self._current:
             return
-        for name, share in self._now.items():
-            if share.rpm > fresh.get(name, Share(0)).rpm:
-                self._reduced.append((now, name, share.rpm))
-        self._now = fresh
+        self._former.append((now, self._current))
+        self._current = new_shares
         self.issue += 1
 
     def _grant_rates(self, names: list[str], wanted: list[int], now: float) -> list[int]:
         """Return, for each worker, how many of the `wanted` requests per minute it may use now."""
-        self._reduced = [each for each in self._reduced if now - each[0] < WINDOW]
-        peaks = {name: share.rpm for name, share in self._now.items()}  # highest within the window
-        for _, name, rpm in self._reduced:
-            peaks[name] = max(peaks.get(name, 0), rpm)
+        self._former = [(at, shares) for at, shares in self._former if now - at < WINDOW]
+        peaks: Counter[str] = Counter()  # highest rates within the window
+        for shares in (self._current, *(shares for _, shares in self._former)):
+            peaks |= Counter({name: share.rpm for name, share in shares.items()})  # the maximum
         free = self._rpm - sum(peaks.values())  # what no worker can have used within the window
         granted = []
         for name, want in zip(names, wanted, strict=True):
-            extra = min(max(want - peaks.get(name, 0), 0), max(free, 0))
+            extra = min(max(want - peaks[name], 0), max(free, 0))
             free -= extra
-            granted.append(min(want, peaks.get(name, 0) + extra))
+            granted.append(min(want, peaks[name] + extra))
         return granted
 
 

@@ -79,15 +79,16 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
 
 def agent_of(spec: AgentSpec) -> Configuration:
     """Make the agent in this process. Raises UsageError for a tool or folder missing here."""
-    tools, folder = [find_tool(reference) for reference in spec.tools], spec.options["folder"]
+    tools = [find_tool(reference) for reference in spec.tools]
+    folder = spec.options["folder"]
     if not os.path.isdir(folder):
         raise UsageError(
             f"The tools of the agent look into {folder}, which this worker does not have. Share that folder, or leave the tools out."
         )
     agent = Configuration(spec.model, tools, namespace={}, **spec.options)
-    models = agent.choice.models
+    own_addresses = _list_addresses(agent)
     for address, own_address, model in zip(
-        spec.addresses, _list_addresses(agent), models, strict=False
+        spec.addresses, own_addresses, agent.choice.models, strict=False
     ):
         if address != own_address:
             raise UsageError(

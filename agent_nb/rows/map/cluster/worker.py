@@ -8,7 +8,7 @@ Rules
 - Keys come from the worker's own environment.
 - `ask_row` returns a result for every row; it raises only for bytes that are not a message.
 - The loop ends with the last map (`forget_map`). If a client goes away without that call, its map
-  keeps its connections until `KEPT` newer maps are idle.
+  keeps its connections until `KEPT_MAPS` newer maps are idle.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..row_result import failed_result
 from .messages import Returned, VersionSkew, Work, read_message
 from .spec import AgentSpec, agent_of
 
-KEPT = 4  # idle maps that keep their connections
+KEPT_MAPS = 4  # idle maps that keep their connections
 Begun = Callable[[str], Awaitable[None]]  # reports the ticket of a row that is about to be asked
 
 
@@ -98,11 +98,11 @@ class ProcessWorker:
         """Ask a row and wait for it, on any thread."""
         with self.lock:
             loop = self.loop = self.loop or _start_loop()
-            current = self.maps.pop(work.map) if work.map in self.maps else WorkerMap(work.spec)
-            self.maps[work.map] = current
+            current = self.maps.pop(work.map, None) or WorkerMap(work.spec)
+            self.maps[work.map] = current  # at the end again, as the latest
             asking = asyncio.run_coroutine_threadsafe(current.ask(work, begun), loop)
             idle = [n for n, each in self.maps.items() if not each.tasks and each is not current]
-            for name in idle[:-KEPT]:
+            for name in idle[:-KEPT_MAPS]:
                 asyncio.run_coroutine_threadsafe(self.maps.pop(name).aclose(), loop)
         return asking.result()
 
@@ -156,13 +156,14 @@ def forget_map(name: str) -> None:
         closing, loop = own_process.maps.pop(name, None), own_process.loop
         if closing is None or loop is None:
             return
-        last = not own_process.maps
-        own_process.loop = None if last else loop
+        is_last = not own_process.maps
+        if is_last:
+            own_process.loop = None
 
     async def close() -> None:
         with suppress(Exception):  # a connection may fail to close
             await closing.aclose()
-        if last:
+        if is_last:
             loop.call_soon(loop.stop)
 
     asyncio.run_coroutine_threadsafe(close(), loop)

@@ -160,8 +160,7 @@ class StoreRowQueue(RowQueue):
         try:
             self._run_after_visit(self._store_and_close, visit, finished)
         finally:
-            for outcome in (*visit.finished, *finished):
-                self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
+            self._deliver_finished([*visit.finished, *finished])
             self._thread.shutdown(wait=False)
 
     def _run_after_visit(self, work: Callable[..., None], *arguments: Any) -> None:
@@ -198,8 +197,7 @@ class StoreRowQueue(RowQueue):
                 self._ready.append(row)
             else:
                 self._claimed_elsewhere[row.key] = row
-        for outcome in visit.finished:
-            self._deliver(outcome.row, self._with_attempts(outcome), outcome.record)
+        self._deliver_finished(visit.finished)
         self._hand_out()
 
     @property
@@ -256,10 +254,12 @@ class StoreRowQueue(RowQueue):
         for outcome in finished:
             self._handed_out.pop(outcome.row.key, None)
 
-    def _with_attempts(self, outcome: RowOutcome) -> RowResult:
-        """Return a result with the number of attempts by all kernels."""
-        times = self._attempts.pop(outcome.row.key, outcome.result.attempts)
-        return msgspec.structs.replace(outcome.result, attempts=times)
+    def _deliver_finished(self, outcomes: Sequence[RowOutcome]) -> None:
+        """Deliver rows, each with the number of attempts by all kernels."""
+        for each in outcomes:
+            attempts = self._attempts.pop(each.row.key, each.result.attempts)
+            result = msgspec.structs.replace(each.result, attempts=attempts)
+            self._deliver(each.row, result, each.record)
 
     async def _watch(self) -> None:
         """Renew the claims, and look for rows that other kernels have finished or given up."""

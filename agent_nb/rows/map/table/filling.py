@@ -4,7 +4,7 @@ Why all at once: an error in the last row shows before the first one is paid for
 
 Rules
 - Prompts are filled in and redacted once.
-- The rows hold pictures of up to `HELD` characters in all; the data of further pictures is read
+- The rows hold pictures of up to `HELD_CHARACTERS` in all; the data of further pictures is read
   when the row is asked.
 """
 
@@ -23,7 +23,7 @@ from ..row import Row
 from .rows import Rows
 from .template import Template
 
-HELD = 64_000_000  # characters of base64 that the rows of a map hold
+HELD_CHARACTERS = 64_000_000  # the most base64 that the rows of a map hold
 
 
 class Filling:
@@ -73,9 +73,9 @@ class Filling:
         return msgspec.structs.replace(row, attachments=filled.pictures)
 
     def _limit_pictures(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-        """Return the pictures of a row, without their data if the rows would exceed `HELD`."""
+        """Return the pictures of a row, without their data if the rows hold too many already."""
         size = sum(len(picture["data"]) for picture in pictures)
-        if self._held + size > HELD:
+        if self._held + size > HELD_CHARACTERS:
             return tuple({**picture, "data": ""} for picture in pictures)
         self._held += size
         return tuple(pictures)

@@ -105,11 +105,11 @@ def _make_columns(
 
     `repeats`: the position of each result if rows were asked several times, else None.
     """
-    chosen = answer_columns(output)
+    fields = answer_columns(output)
     value_of = attrgetter("answer" if output is None else "output")
     answers = [value_of(result) if result.status == "ok" else None for result in results]
     columns = [
-        (name, (chosen.shapes[name], values)) for name, values in chosen.columns(answers).items()
+        (name, (fields.shapes[name], values)) for name, values in fields.columns(answers).items()
     ]
     if repeats is not None:
         numbers: defaultdict[int, Iterator[int]] = defaultdict(count)  # of each row, from 0

@@ -67,10 +67,9 @@ def _array(kind: Kind, values: list[Any]) -> Any:
     objects = np.fromiter(values, object, len(values))
     dtype, types = _TYPES.get(kind, (None, ()))
     # values of subclasses of str fit too; those of int do not, since bool is a subclass of int
-    fits = (
-        v is None or type(v) in types or (kind == "text" and isinstance(v, str)) for v in values
-    )
-    if types and all(fits):
+    exact = all(value is None or type(value) in types for value in values)
+    texts = kind == "text" and all(value is None or isinstance(value, str) for value in values)
+    if types and (exact or texts):
         with suppress(TypeError, ValueError, OverflowError):  # such as more than 64 bits
             return text_array(objects) if kind == "text" else pd.array(values, dtype=dtype)
     return objects

@@ -38,11 +38,11 @@ def append_columns(
 ) -> Any:
     """Return the rows at `positions` (None: all), with `columns` (shape, values) at the right."""
     selected = frame if positions is None else frame[list(positions)]
-    series = [_series(name, shape, values) for name, (shape, values) in columns.items()]
+    series = [_make_series(name, shape, values) for name, (shape, values) in columns.items()]
     return selected.hstack(series)
 
 
-def _series(name: str, shape: Shape, values: list[Any]) -> Any:
+def _make_series(name: str, shape: Shape, values: list[Any]) -> Any:
     polars: Any = sys.modules["polars"]
     kind = _polars_type(polars, shape)
     misfits = (TypeError, ValueError, OverflowError, AttributeError, polars.exceptions.PolarsError)
@@ -73,7 +73,9 @@ def _convert(value: Any, shape: Shape) -> Any:
         return [_convert(item, shape.item) for item in _require(list, value)]
     if shape.kind == "float":
         return float(_require((int, float), value))
-    return replace_half_characters(value) if shape.kind == "text" else value
+    if shape.kind == "text":
+        return replace_half_characters(value)
+    return value
 
 
 def _require(kind: Any, value: Any) -> Any:

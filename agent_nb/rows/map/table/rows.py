@@ -32,7 +32,7 @@ from ....wire import plain_scalar
 ACTS_FOR_USER = True
 Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
-NAMED = 30  # columns that a message names
+NAMED_COLUMNS = 30  # the most columns that a message names
 _MISSING = frozenset({"NAType", "NaTType"})  # classes of pandas.NA and pandas.NaT
 _ACCEPTED = "Give a pandas or polars frame, a list of dicts or a list of strings."
 
@@ -89,8 +89,9 @@ class Rows:
 
     def hint(self, name: str = "") -> str:
         """Return advice for a message: the columns, and which of them `name` may be a typo of."""
-        names = ", ".join(self.names[:NAMED]) or "none"
-        more = f" and {len(self.names) - NAMED} more" if len(self.names) > NAMED else ""
+        names = ", ".join(self.names[:NAMED_COLUMNS]) or "none"
+        others = len(self.names) - NAMED_COLUMNS
+        more = f" and {others} more" if others > 0 else ""
         return f"Columns: {names}{more}.{did_you_mean(name, self.names) if name else ''}"
 
 

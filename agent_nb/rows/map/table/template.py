@@ -69,10 +69,8 @@ class Template:
         self.text = text
         self._template = _parse(text)
         self._names = self._template.names - {_BUILTINS}
-        # only names that exist; `self` marks a missing one, because None may be a value
-        self._namespace = {
-            n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
-        }
+        all_names = namespace or {}
+        self._namespace = {name: all_names[name] for name in self._names if name in all_names}
         by_row = isinstance(attachments, str) or callable(attachments)
         self._row_attachments = attachments if by_row else None
         self._shared_pictures = () if by_row else pictures_of(_list_attachments(attachments))
@@ -122,8 +120,10 @@ class Template:
         """Return the pictures that `attachments` gives for one row."""
         if self._row_attachments is None:
             return self._shared_pictures
-        by_row, column = self._row_attachments, isinstance(self._row_attachments, str)
-        where = f"The attachment in the column {by_row!r}" if column else "The attachments function"
+        by_row = self._row_attachments
+        where = "The attachments function"
+        if isinstance(by_row, str):
+            where = f"The attachment in the column {by_row!r}"
         try:
             pictures = by_row(values) if callable(by_row) else values[by_row]
         except Exception as fault:
@@ -146,11 +146,10 @@ def _parse(text: str) -> PromptTemplate:
 
 def _list_attachments(attachments: Any) -> list[Any]:
     """Return None, one or several attachments as a list, without missing values."""
-    is_list = isinstance(attachments, Sequence) and not isinstance(
-        attachments, str | bytes | bytearray | memoryview
-    )
-    attachment_list = attachments if is_list else [attachments]
-    return [each for each in attachment_list if cell_value(each) is not None]
+    is_single = isinstance(attachments, str | bytes | bytearray | memoryview)
+    if is_single or not isinstance(attachments, Sequence):
+        attachments = [attachments]
+    return [each for each in attachments if cell_value(each) is not None]
 
 
 def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
