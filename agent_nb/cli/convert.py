@@ -19,13 +19,8 @@ def convert_run(arguments: Arguments) -> int:
     from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
-    if (
-        target != "-"
-        and Path(target).exists()
-        and source != "-"
-        and Path(source).exists()
-        and Path(source).samefile(target)
-    ):
+    are_files = all(name != "-" and Path(name).exists() for name in (source, target))
+    if are_files and Path(source).samefile(target):
         raise UsageError(
             f"{source} would be written over while it is read. Choose another file with -o."
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 
 from ..errors import UsageError
 from .shared import OK, Arguments, existing_files, file_options
@@ -27,7 +28,7 @@ def pack_records(arguments: Arguments) -> int:
         before = json.dumps(nb)
         # `lift` may also return True if it changes nothing
         if NotebookRuns(nb).lift() and json.dumps(nb) != before:
-            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
+            write_checked(partial(save_notebook, nb, path), path)
             print_lines(f"{path}: packed")
         else:
             print_lines(f"{path}: nothing to do")
@@ -44,7 +45,7 @@ def strip_records(arguments: Arguments) -> int:
         nb = load_notebook(path)
         count = NotebookRuns(nb).strip()
         if count:
-            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
+            write_checked(partial(save_notebook, nb, path), path)
         print_lines(
             f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed"
         )

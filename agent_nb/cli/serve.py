@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ def serve_runs(arguments: Arguments) -> int:
     """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines
     in any format
     """
-    from ..external import write_server_note
     from ..models import hide_secret
     from ..server import Server, Settings, configured_address, open_hub
 
@@ -50,31 +50,28 @@ def serve_runs(arguments: Arguments) -> int:
     )
     hide_secret(server.token)
     _publish(arguments, hub)
-    note = None  # a file by which other processes of the user find the server and its token
-
-    def ready(server: Server) -> None:
-        nonlocal note
-        note = write_server_note(server.url, server.token)
-        print_lines(f"agent-nb serves at {server.url}")
-        if hub.where:
-            print_lines(f"runs of other kernels: over {hub.where}")
-        where = token_place or (
-            f"in {shorten_path(note.path)}"
-            if note
-            else "lost: no file for it can be written; set AGENT_NB_TOKEN"
-        )
-        print_lines(
-            f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C"
-        )
-
-    try:
-        server.run(ready)
-    finally:
-        if note is not None:
-            note.close()
-        hub.stop()
+    with ExitStack() as at_end:
+        at_end.callback(hub.stop)
+        server.run(lambda server: _announce(server, hub.where, token_place, at_end))
     print_complaint("stopped")
     return OK
+
+
+def _announce(server: Any, hub_address: str, token_place: str, at_end: ExitStack) -> None:
+    """Say where the server and its token are; write a note for other processes of the user."""
+    from ..external import write_server_note
+
+    note = write_server_note(server.url, server.token)
+    if note is not None:
+        at_end.callback(note.close)
+        token_place = token_place or f"in {shorten_path(note.path)}"
+    print_lines(f"agent-nb serves at {server.url}")
+    if hub_address:
+        print_lines(f"runs of other kernels: over {hub_address}")
+    where = token_place or "lost: no file for it can be written; set AGENT_NB_TOKEN"
+    print_lines(
+        f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C"
+    )
 
 
 def serve_options(sub: argparse.ArgumentParser) -> None:

@@ -40,9 +40,9 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
     from ..events import PRESETS
 
     names = [c.strip() for c in columns.split(",") if c.strip()]
-    return runs.to_frame(
-        None if not names else names[0] if len(names) == 1 and names[0] in PRESETS else names
-    )
+    if len(names) == 1 and names[0] in PRESETS:
+        return runs.to_frame(names[0])
+    return runs.to_frame(names or None)
 
 
 def text_table(table: EventFrame) -> str:
@@ -85,8 +85,6 @@ def write_frame(table: EventFrame, form: str, path: Path | None) -> str:
     if form == "csv":
         return str(table.to_csv(index=False))
     if form == "json":
-        return (
-            str(table.portable().to_json(orient="records", date_format="iso", force_ascii=False))
-            + "\n"
-        )
+        text = table.portable().to_json(orient="records", date_format="iso", force_ascii=False)
+        return f"{text}\n"
     return text_table(table)

@@ -71,7 +71,7 @@ class Approver:
             # a no to the run holds for every tool; a yes does not cover a tool with `each`
             run_covers_tool = for_run is not None and not (for_run.allow and tool.each)
             earlier = self._find_remembered(tool, args)
-            remembered = earlier or (for_run if run_covers_tool else self._kernel_permission(tool))
+            remembered = earlier or (for_run if run_covers_tool else self._find_permission(tool))
             decision = remembered or self.check_edited(
                 tool, await self._ask_user(tool, args, context, report, reason)
             )
@@ -100,7 +100,7 @@ class Approver:
         mark = KernelPermissions.mark(tool)
         return self._remembered.get(mark) or self._remembered.get(_mark_call(mark, args))
 
-    def _kernel_permission(self, tool: Tool) -> Decision | None:
+    def _find_permission(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
         allowed = self._permissions is not None and self._permissions.allows(tool)
         return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
@@ -123,7 +123,7 @@ class Approver:
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
     ) -> Decision:
         """Ask the user, or deny if nobody can be asked; `why`: the policy's reason to ask."""
-        preview = await _preview(tool, args, context)
+        preview = await _make_preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
         question = Question(context.call_id, tool.name, args, tool.effect, preview, tool=tool)
@@ -132,10 +132,8 @@ class Approver:
         except Exception as error:  # if asking fails, the call must not run
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
-            return Decision(
-                False,
-                reason=_denied_unasked(tool.name, why if self.policy.offer is not None else ""),
-            )
+            advice = why if self.policy.offer is not None else ""
+            return Decision(False, reason=_explain_unasked(tool.name, advice))
         if answer.scope == "kernel" and self._permissions is not None:
             if answer.allow:
                 self._permissions.allow(tool)
@@ -166,15 +164,13 @@ def _mark_call(mark: str, args: dict[str, Any]) -> str:
     return f"{mark} {encode_canonical(args)}"
 
 
-def _denied_unasked(name: str, why: str) -> str:
-    how = (
-        why
-        or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml); -t none offers no tools"
-    )
-    return f"{name} needs approval and there is nobody to ask. {how}"
+def _explain_unasked(name: str, advice: str) -> str:
+    if not advice:
+        advice = "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml); -t none offers no tools"
+    return f"{name} needs approval and there is nobody to ask. {advice}"
 
 
-async def _preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
+async def _make_preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:
     """Return the tool's preview of a call, or a note if it fails: the user is asked anyway.
 
     Raises ToolError if the tool finds that the call cannot work.

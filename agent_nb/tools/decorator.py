@@ -113,7 +113,7 @@ def as_tool(function: Any, name: str = "") -> Tool:
         # the check above: `functools.wraps` copies the `.tool` of the wrapped function, and a bound
         # method shows the `.tool` of its plain function; both would call another function than this
         return existing
-    return _make(function, _declaration(function) or Declaration(), name)
+    return _make_tool(function, _read_declaration(function) or Declaration(), name)
 
 
 def clean_name(text: str) -> str:
@@ -124,16 +124,16 @@ def clean_name(text: str) -> str:
 
 def is_tool(value: Any) -> bool:
     """Return True for a Tool and for a function declared with `@tool`."""
-    return is_a(value, Tool) or _declaration(value) is not None
+    return is_a(value, Tool) or _read_declaration(value) is not None
 
 
-def _declaration(value: Any) -> Declaration | None:
+def _read_declaration(value: Any) -> Declaration | None:
     """Return the declaration of `@tool` on a value, or None.
 
     It is read from `__dict__` alone: `is_tool` looks at every object of the namespace, and an
     object may fake any attribute.
     """
-    value = _inside_partials(value)
+    value = _unwrap_partials(value)
     fields = own_fields(value.__func__ if is_a(value, types.MethodType) else value)
     declared = find_entry(fields, _DECLARED) if fields is not None else None
     return declared if is_a(declared, Declaration) else None
@@ -143,39 +143,39 @@ def _declare(function: Any, declaration: Declaration) -> Any:
     """Mark a function as a tool and return it. Raises UsageError."""
     if isinstance(function, classmethod | staticmethod):
         raise UsageError(f"Write @tool below @{type(function).__name__}, next to the function.")
-    own_tool = None if _in_class(function) else _make(function, declaration, "")
+    own_tool = None if _is_in_class(function) else _make_tool(function, declaration, "")
     try:
         setattr(function, _DECLARED, declaration)
         if own_tool is not None:  # a method becomes a tool once it is bound
             function.tool = own_tool
     except AttributeError:
         raise UsageError(
-            f"@tool cannot mark {_shown(function)}. Wrap it in a function of your own."
+            f"@tool cannot mark {_describe_value(function)}. Wrap it in a function of your own."
         ) from None
     return function
 
 
-def _make(function: Any, declaration: Declaration, name: str) -> Tool:
+def _make_tool(function: Any, declaration: Declaration, name: str) -> Tool:
     """Return the tool of a function; `name` applies if the declaration has none."""
     from .schema import Arguments
 
     if not callable(function) or inspect.isclass(function):
         raise UsageError(
-            f"Cannot make a tool of {_shown(function)}. Give a function, or a name of one."
+            f"Cannot make a tool of {_describe_value(function)}. Give a function, or a name of one."
         )
-    title = clean_name(declaration.name or name or _name_of(function))
+    title = clean_name(declaration.name or name or _find_name(function))
     arguments = Arguments(function, title)
     return Tool(
         spec=ToolSpec(
             title, declaration.description or arguments.doc.description, arguments.schema
         ),
-        invoke=_invoker(function, arguments),
+        invoke=_make_invoker(function, arguments),
         validate=arguments.validate,
         context_parameter=arguments.context_parameter,
         effect=declaration.effect or "none",
         declared=declaration.effect is not None,
         timeout=declaration.timeout,
-        thread=_thread(function, declaration.thread, title),
+        thread=_choose_thread(function, declaration.thread, title),
         render=declaration.render,
         preview=declaration.preview,
         icon=declaration.icon,
@@ -183,7 +183,7 @@ def _make(function: Any, declaration: Declaration, name: str) -> Tool:
     )
 
 
-def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
+def _make_invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
     """Return a callable that takes every argument by keyword: `function` itself if possible."""
     if arguments.has_keywords_only:
         return function
@@ -197,7 +197,7 @@ def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]
     return call
 
 
-def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main", "loop"]:
+def _choose_thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main", "loop"]:
     """Return where calls of a function run. Raises UsageError for an async one in `main`."""
     if not is_async(function):
         return wanted
@@ -210,35 +210,33 @@ def _thread(function: Any, wanted: Thread, name: str) -> Literal["worker", "main
 
 def is_async(function: Any) -> bool:
     """Return whether a callable of any form is a coroutine or async generator function."""
-    function = _inside_partials(function)
-    called = (
-        function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
-    )
-    return any(
-        inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, called)
-    )
+    function = _unwrap_partials(function)
+    candidates = [function]
+    if not inspect.isroutine(function):
+        candidates.append(getattr(type(function), "__call__", function))  # noqa: B004
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in candidates)
 
 
-def _in_class(function: Any) -> bool:
+def _is_in_class(function: Any) -> bool:
     """Return True for a method in a class body, not yet bound to an object."""
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     first = next(iter(inspect.signature(function).parameters), "") if callable(function) else ""
     return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")
 
 
-def _name_of(function: Any) -> str:
-    function = _inside_partials(function)
+def _find_name(function: Any) -> str:
+    function = _unwrap_partials(function)
     return getattr(function, "__name__", "") or type(function).__name__
 
 
-def _inside_partials(function: Any) -> Any:
+def _unwrap_partials(function: Any) -> Any:
     """Return the function inside partials."""
     while is_a(function, functools.partial):
         function = _PARTIAL.__get__(function)
     return function
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return f"the class {value.__name__}" if inspect.isclass(value) else f"a {type(value).__name__}"
 
 

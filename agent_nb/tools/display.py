@@ -24,8 +24,8 @@ from .values import convert_to_json, short_repr
 
 LARGEST = 4_000_000  # characters of a text, or bytes
 # rows and columns of a compact text
-_ROWS = 20
-_COLUMNS = 20
+_MOST_ROWS = 20
+_MOST_COLUMNS = 20
 # MIME type -> the method by which an object returns it
 _METHODS = {
     "text/html": "_repr_html_",
@@ -49,10 +49,10 @@ def read_rich_bundle(value: Any) -> dict[str, Any] | None:
     kind = type(value)
     bundle: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):
-        bundle.update(_mimebundle(value))
+        bundle.update(_read_mimebundle(value))
     for mime, method in _METHODS.items():
         if mime not in bundle and hasattr(kind, method):
-            bundle[mime] = _call(getattr(value, method))
+            bundle[mime] = _call_safely(getattr(value, method))
     return clean_bundle(bundle) or None
 
 
@@ -79,13 +79,13 @@ def _static_content(content: Any) -> Any:
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mime bundle without hidden content: text in a picture, comments in HTML."""
     return {
-        mime: _HIDE[mime](content) if mime in _HIDE and isinstance(content, str) else content
+        mime: _HIDERS[mime](content) if mime in _HIDERS and isinstance(content, str) else content
         for mime, content in bundle.items()
     }
 
 
 # MIME type -> the function that removes its hidden content
-_HIDE: dict[str, Callable[[str], str]] = {
+_HIDERS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("image/png", "image/jpeg", "image/gif", "image/webp"), base64_without_text),
     "text/html": partial(_COMMENT.sub, ""),
 }
@@ -105,25 +105,28 @@ def write_compact_text(value: Any) -> str:
         size = " × ".join(str(n) for n in value.shape)
         dtype = getattr(value, "dtype", None)
         head = f"{kind.__name__} of shape {size}" + (f", {dtype}" if dtype is not None else "")
-        return f"{head}\n{_rows(value)}"
+        return f"{head}\n{_write_rows(value)}"
     if isinstance(getattr(value, "size", None), tuple) and hasattr(value, "mode"):
         return f"{kind.__name__} {' × '.join(str(n) for n in value.size)} {value.mode}"
     return ""
 
 
-def _rows(value: Any) -> str:
+def _write_rows(value: Any) -> str:
     if not hasattr(type(value), "to_string"):
         return short_repr(value)
-    options = {"max_rows": _ROWS, **({"max_cols": _COLUMNS} if len(value.shape) > 1 else {})}
-    return str(_call(lambda: value.to_string(**options)) or short_repr(value))
+    options = {
+        "max_rows": _MOST_ROWS,
+        **({"max_cols": _MOST_COLUMNS} if len(value.shape) > 1 else {}),
+    }
+    return str(_call_safely(lambda: value.to_string(**options)) or short_repr(value))
 
 
-def _mimebundle(value: Any) -> Mapping[str, Any]:
+def _read_mimebundle(value: Any) -> Mapping[str, Any]:
     """Return the bundle from `_repr_mimebundle_`, without the metadata that may come with it."""
     # IPython passes both arguments; some classes define the method without them
-    bundle = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
-        value._repr_mimebundle_
-    )
+    bundle = _call_safely(
+        lambda: value._repr_mimebundle_(include=None, exclude=None)
+    ) or _call_safely(value._repr_mimebundle_)
     bundle = bundle[0] if isinstance(bundle, tuple) and bundle else bundle
     return bundle if isinstance(bundle, Mapping) else {}
 
@@ -131,16 +134,16 @@ def _mimebundle(value: Any) -> Mapping[str, Any]:
 def draw_figure(figure: Any) -> bytes:
     """Return a figure as PNG; b"" if it cannot be drawn."""
     target = io.BytesIO()
-    _call(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
+    _call_safely(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
     return target.getvalue()
 
 
 def call_method(value: Any, method: str, *args: Any) -> Any:
     """Return what a method of a foreign object returns, None if it raises."""
-    return _call(lambda: getattr(value, method)(*args))
+    return _call_safely(lambda: getattr(value, method)(*args))
 
 
-def _call(function: Any) -> Any:
+def _call_safely(function: Any) -> Any:
     """Return what `function`, foreign code, returns; None if it raises."""
     try:
         return function()

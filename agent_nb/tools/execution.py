@@ -139,10 +139,8 @@ class _PrintedOutput:
         if self._room < 0:  # the mark that no more is shown has been reported
             return
         if len(text) > self._room:
-            text, self._room = (
-                f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n",
-                -1,
-            )
+            text = f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n"
+            self._room = -1
         else:
             self._room -= len(text)
         with suppress(Cancelled):  # code that prints does not expect it
@@ -194,10 +192,8 @@ async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outc
         value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):
         value = await value
-    needs_no_drawing = (
-        finish.keywords["render"] is None and not finish.keywords["figures"].has_chart
-    )
-    if isinstance(value, _CHEAP) and needs_no_drawing:
+    needs_drawing = finish.keywords["render"] is not None or finish.keywords["figures"].has_chart
+    if isinstance(value, _CHEAP) and not needs_drawing:
         return finish(value)
     caught = await _run_in_worker(partial(finish, value), "tool result")
     if caught.error is not None:

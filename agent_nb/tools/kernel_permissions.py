@@ -35,9 +35,9 @@ class KernelPermissions:
         """Return the digest of a tool as it is now; a remembered yes holds for this digest only.
 
         An MCP tool counts with its server and whether it may destroy; a Python tool with its
-        function (`_code`); an agent with its tools.
+        function (`_describe_code`); an agent with its tools.
         """
-        return digest_value(json.dumps(_identity(tool, ()), default=str), 64)
+        return digest_value(json.dumps(_describe_tool(tool, ()), default=str), 64)
 
     @property
     def names(self) -> list[str]:
@@ -62,20 +62,20 @@ class KernelPermissions:
             return self._known.pop(name, None) is not None
 
 
-def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
+def _describe_tool(tool: Tool, within: tuple[int, ...]) -> list[Any]:
     """Return all that a permission depends on: effect, `each`, schema, code or server, inner tools.
 
     `within`: ids of the agents already entered, so that a cycle ends.
     """
     spec = msgspec.to_builtins(tool.spec)
-    behind = [tool.origin] if tool.origin else _code(tool.invoke)
+    behind = [tool.origin] if tool.origin else _describe_code(tool.invoke)
     agent = tool.agent
     tools = agent.tools if agent is not None and id(agent) not in within else ()
-    below = [_identity(each, (*within, id(agent))) for each in tools]
+    below = [_describe_tool(each, (*within, id(agent))) for each in tools]
     return [tool.effect, tool.each, spec, behind, below]
 
 
-def _code(function: Any) -> list[str]:
+def _describe_code(function: Any) -> list[str]:
     """Return a function's module, its name and the digest of its code ("": no code can be seen).
 
     The notebook's folder is not known here, so code below the current folder counts. After

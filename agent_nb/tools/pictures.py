@@ -103,12 +103,17 @@ class Figures:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
         chart_name = Shown.CHARTS.get(kind, "")
-        # the card writes the note after the chart's name: the note must not repeat that name
-        note = (refusal or (missing.replace(chart_name, "it") if chart_name else missing)).strip(
-            "[]"
-        )
+        note = refusal
+        if not refusal:
+            # the card writes the note after the chart's name: the note must not repeat that name
+            note = missing.replace(chart_name, "it") if chart_name else missing
         attachment = Shown.clean(
-            {**(picture or {}), Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
+            {
+                **(picture or {}),
+                Shown.DISPLAY: bundle,
+                Shown.LIVE: live,
+                Shown.NOTE: note.strip("[]"),
+            }
         )
         if attachment is None:  # text alone needs no attachment; a refused chart leaves the reason
             return bool(refusal) or not bundle.keys() - {"text/plain"}, _lines(refusal)
@@ -120,9 +125,9 @@ class Figures:
         if picture and not refusal:
             return True, _lines(caption)
         plain = str(bundle.get("text/plain", IN_CELL))
-        return True, _lines(
-            plain, caption, refusal or ("" if is_about_failure(missing) else missing)
-        )
+        if not refusal and is_about_failure(missing):
+            return True, _lines(plain, caption)
+        return True, _lines(plain, caption, refusal or missing)
 
     def _draw_refused(self, kind: str, chart: Any) -> Picture | None:
         """Draw a chart whose JSON is refused, unless drawing would load data from an address."""
@@ -187,9 +192,9 @@ class Figures:
 
         The display that follows has only the picture, and the figure may be closed by then.
         """
-        picture = (
-            _with_figure_data(picture_of_bundle(bundle), figure) if is_figure(figure) else None
-        )
+        if not is_figure(figure):
+            return
+        picture = _with_figure_data(picture_of_bundle(bundle), figure)
         if picture is not None:
             self._formatted[picture["data"]] = picture
 

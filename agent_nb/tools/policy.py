@@ -129,17 +129,17 @@ class Policy(msgspec.Struct, frozen=True):
             for name, prop in properties.items()
             if isinstance(prop, dict) and "default" in prop
         }
-        verdict, reason = self._strictest(tool, {**defaults, **args})
+        verdict, reason = self._find_strictest(tool, {**defaults, **args})
         if verdict == "allow" and self.offer is not None and not tool.harmless:
             return "ask", f"{reason} would allow it, but {self.offer.refusal}"
         return verdict, reason
 
-    def _strictest(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def _find_strictest(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
         """Return the strictest decision on the parts of a call; each takes its first match."""
+        command, line = "", CommandLine("")
         text = args.get(tool.command) if tool.command else None
-        command, line = (
-            (tool.command, CommandLine(text)) if isinstance(text, str) else ("", CommandLine(""))
-        )
+        if isinstance(text, str):
+            command, line = tool.command, CommandLine(text)
         undecided = line.parts
         decisions: list[tuple[Verdict, str]] = []
         for rule in self.rules:
@@ -174,15 +174,12 @@ def fold_name(name: str) -> str:
 
 def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     """Return whether a glob of a restricting rule matches any spelling of one of the values."""
-    forms = {
-        s
-        for value in values
-        for s in (value, _normalize_path(value), _fold(value), _fold(_normalize_path(value)))
-    }
-    wanted = {
-        form for g in globs for form in (g, _fold(g), squeeze_spaces(g), _fold(squeeze_spaces(g)))
-    }
-    return any(fnmatchcase(s, g) for s in forms for g in wanted)
+    forms = set(values)
+    forms |= set(map(_normalize_path, forms))
+    forms |= set(map(_fold, forms))
+    patterns = {*globs, *map(squeeze_spaces, globs)}
+    patterns |= set(map(_fold, patterns))
+    return any(fnmatchcase(form, pattern) for form in forms for pattern in patterns)
 
 
 def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
@@ -190,11 +187,8 @@ def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
 
     Both forms must match: `data/../.ssh/key` fits the glob `data/*`, but leads out of `data`.
     """
-    forms = {
-        s
-        for value in values
-        for s in ((value, _normalize_path(value)) if ".." in value else (value,))
-    }
+    forms = set(values)
+    forms |= {_normalize_path(value) for value in forms if ".." in value}
     return any(all(fnmatchcase(s, g) for s in forms) for g in globs)
 
 

@@ -54,15 +54,13 @@ def check_rules(
     if tools.late:
         return policy
     known = _Known(tools, namespace or {}, mentioned)
-    remarks = []
+    remarks: list[str] = []
     for rule in policy.rules:
-        for problem in _problems(rule, known):
+        for problem in _find_problems(rule, known):
             if rule.verdict != "allow":
                 raise UsageError(f"{rule.where}: {problem}")
             remarks.append(f"{rule.where}: {problem}")
-    return (
-        msgspec.structs.replace(policy, remarks=(*policy.remarks, *remarks)) if remarks else policy
-    )
+    return msgspec.structs.replace(policy, remarks=(*policy.remarks, *remarks))
 
 
 class _Known:
@@ -90,20 +88,21 @@ class _Known:
         """The names of tools that the code of the notebook makes or uses."""
         return frozenset(map(clean_name, self._mentioned()))
 
-    def sources(self) -> Iterator[Collection[str]]:
+    def list_sources(self) -> Iterator[Collection[str]]:
         """Yield the names of each source, the costly ones last."""
         yield self._run
         yield self.notebook_tools
         yield self.installed
         yield self.mentioned
 
-    def find(self, rule: Rule, name: str) -> str | None:
+    def find_name(self, rule: Rule, name: str) -> str | None:
         """Return the name of the tool that a name in a rule means, or None."""
         return next(
-            (tool for names in self.sources() for tool in names if rule.names(tool, name)), None
+            (tool for names in self.list_sources() for tool in names if rule.names(tool, name)),
+            None,
         )
 
-    def tool(self, name: str) -> Tool | None:
+    def load_tool(self, name: str) -> Tool | None:
         """Return the tool of this name, None if its schema is unknown."""
         tool = self._run.get(name) or self.installed.get(name)
         if tool is None and name in self.notebook_tools:
@@ -113,35 +112,34 @@ class _Known:
                 return None
         return tool
 
-    def matching(self, glob: str) -> list[str]:
+    def find_matching(self, glob: str) -> list[str]:
         """Return the names that a glob matches."""
         return [
             tool
-            for names in self.sources()
+            for names in self.list_sources()
             for tool in names
             if fnmatchcase(fold_name(tool), fold_name(glob))
         ]
 
 
-def _problems(rule: Rule, known: _Known) -> Iterator[str]:
+def _find_problems(rule: Rule, known: _Known) -> Iterator[str]:
     """Yield what is wrong with the names of tools and arguments in a rule."""
     for name in rule.tools:
         if is_glob(name):
-            yield from _arguments(
-                rule, [known.tool(n) for n in known.matching(name)] if rule.args else [], name
-            )
-        elif (tool := known.find(rule, name)) is None:
-            names = {n for group in known.sources() for n in group}
-            hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
+            names = known.find_matching(name) if rule.args else []
+            yield from _find_argument_problems(rule, list(map(known.load_tool, names)), name)
+        elif (tool := known.find_name(rule, name)) is None:
+            offered = {n for group in known.list_sources() for n in group}
+            hint = did_you_mean(fold_name(clean_name(name)), offered, written=repr)
             verb = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {verb} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
         else:
-            yield from _arguments(rule, [known.tool(tool)], name)
+            yield from _find_argument_problems(rule, [known.load_tool(tool)], name)
 
 
-def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
+def _find_argument_problems(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
     """Yield a problem for each argument that none of the tools matching `name` has."""
-    known = [_argument_names(tool) for tool in tools]
+    known = [_list_argument_names(tool) for tool in tools]
     # no problem if one tool has all arguments of the rule, or may have any
     if not known or None in known or any(rule.args.keys() <= set(each or ()) for each in known):
         return
@@ -152,7 +150,7 @@ def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]
         yield f"{name} has no argument {argument!r}, so this rule never fits a call of it.{hint} Arguments: {', '.join(names) or 'none'}."
 
 
-def _argument_names(tool: Tool | None) -> Collection[str] | None:
+def _list_argument_names(tool: Tool | None) -> Collection[str] | None:
     """Return the names of a tool's arguments, None if it may have others."""
     schema = tool.spec.parameters if tool is not None else {}
     properties = schema.get("properties")

@@ -23,8 +23,8 @@ from ..errors import UsageError
 from ..host import Offer
 from .policy import VERDICTS, Policy, Rule, Verdict
 
-_LARGEST = 1 << 20  # bytes of a policy file
-_FaultMaker = Callable[[Any, str], UsageError]  # from a YAML node, for its line, and the problem
+_LARGEST_FILE = 1 << 20  # bytes of a policy file
+_MakeFault = Callable[[Any, str], UsageError]  # from a YAML node, for its line, and the problem
 
 
 def load_policy(mode: str, folder: str = ".") -> Policy:
@@ -42,11 +42,10 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
         )
     content = _read_bytes(path, mode)
     policy = _decode(content, mode)
-    if (
-        not is_of_folder(path, folder, written=mode)
-        or (offer := make_offer(policy, path, content)) is None
-        or offer.is_allowed()
-    ):
+    if not is_of_folder(path, folder, written=mode):
+        return policy
+    offer = make_offer(policy, path, content)
+    if offer is None or offer.is_allowed():
         return policy
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))
 
@@ -74,10 +73,11 @@ def read_policy_offer(path: Path) -> Offer | None:
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
     """Return an Offer of what a policy of this `content` would allow; None if it only restricts."""
     allowances = [_describe_rule(rule) for rule in policy.rules if rule.verdict == "allow"]
-    allowances += ["everything that no rule names"] if policy.default == "allow" else []
-    return (
-        Offer.of("policy", path, f"allows {', '.join(allowances)}", content) if allowances else None
-    )
+    if policy.default == "allow":
+        allowances.append("everything that no rule names")
+    if not allowances:
+        return None
+    return Offer.of("policy", path, f"allows {', '.join(allowances)}", content)
 
 
 def _describe_rule(rule: Rule) -> str:
@@ -89,7 +89,7 @@ def _describe_rule(rule: Rule) -> str:
 def _read_bytes(path: Path, name: str) -> bytes:
     """Return the content of a file that messages call `name`. Raises UsageError."""
     try:
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > _LARGEST_FILE:
             raise UsageError(f"The policy file {name} is larger than 1 MB.")
         return path.read_bytes()
     except OSError as error:
@@ -135,15 +135,15 @@ def _read_policy(root: Any, name: str) -> Policy:
     )
 
 
-def _read_rule(node: Any, name: str, fault: _FaultMaker) -> Rule:
+def _read_rule(node: Any, name: str, fault: _MakeFault) -> Rule:
     """Return the rule in a YAML node of the file `name`."""
     fields = _read_mapping(node, (*VERDICTS, "args", "reason"), fault)
     verdicts = [v for v in VERDICTS if v in fields]
     if len(verdicts) != 1:
-        raise fault(
-            node,
-            "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob",
+        problem = (
+            "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob"
         )
+        raise fault(node, problem)
     args = _read_mapping(fields["args"], (), fault) if "args" in fields else {}
     return Rule(
         verdicts[0],
@@ -154,13 +154,11 @@ def _read_rule(node: Any, name: str, fault: _FaultMaker) -> Rule:
     )
 
 
-def _read_mapping(node: Any, known: tuple[str, ...], fault: _FaultMaker) -> dict[str, Any]:
+def _read_mapping(node: Any, known: tuple[str, ...], fault: _MakeFault) -> dict[str, Any]:
     """Return the YAML nodes of a mapping by key; with an empty `known` every key is allowed."""
     if node.id != "mapping":
-        raise fault(
-            node,
-            f"expected {'keys (' + ', '.join(known) + ')' if known else 'arguments with their globs'}",
-        )
+        wanted = f"keys ({', '.join(known)})" if known else "arguments with their globs"
+        raise fault(node, f"expected {wanted}")
     fields: dict[str, Any] = {}
     for key, value in node.value:
         if key.id != "scalar" or (known and key.value not in known):
@@ -171,7 +169,7 @@ def _read_mapping(node: Any, known: tuple[str, ...], fault: _FaultMaker) -> dict
     return fields
 
 
-def _read_texts(node: Any, fault: _FaultMaker) -> tuple[str, ...]:
+def _read_texts(node: Any, fault: _MakeFault) -> tuple[str, ...]:
     """Return the texts of a node that is one text or a list of texts, none of them empty."""
     nodes = node.value if node.id == "sequence" else [node]
     if not nodes or any(n.id != "scalar" or not n.value for n in nodes):
@@ -179,7 +177,7 @@ def _read_texts(node: Any, fault: _FaultMaker) -> tuple[str, ...]:
     return tuple(n.value for n in nodes)
 
 
-def _read_verdict(node: Any, fault: _FaultMaker) -> Verdict:
+def _read_verdict(node: Any, fault: _MakeFault) -> Verdict:
     """Return the verdict that a node names. Raises UsageError."""
     for verdict in VERDICTS:
         if node.value == verdict:

@@ -26,7 +26,7 @@ _STATE = "files read"
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
     """Note in `state` (`ToolContext.state`) the digest of the file `raw`, open at its start."""
     digests = state.setdefault(_STATE, {})
-    name, digest = "/".join(path.parts), _hashed(raw)
+    name, digest = "/".join(path.parts), _hash_file(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""
 
 
@@ -48,12 +48,12 @@ def digest_file(folder: str, name: str) -> str:
     """Return the digest of a file below `folder`, "" if it cannot be read or is too large."""
     try:
         with open_confined(folder, name) as raw:
-            return _hashed(raw)
+            return _hash_file(raw)
     except (ToolError, OSError):
         return ""
 
 
-def _hashed(raw: io.BufferedReader) -> str:
+def _hash_file(raw: io.BufferedReader) -> str:
     if os.fstat(raw.fileno()).st_size > LARGEST:
         return ""
     digest = hashlib.file_digest(raw, "sha256").hexdigest()[:16]

@@ -91,11 +91,11 @@ class ToolRunner:
         When cancelled, `run` reports an outcome for every call and re-raises the cancellation
         within about 0.1 s plus twice the longest `grace`.
         """
-        batch = self._calls(jobs, report, remaining)
+        batch = self._make_calls(jobs, report, remaining)
         tasks: list[asyncio.Task[None]] = []
         try:
             await asyncio.sleep(0)  # an earlier stop must take effect before the tools start
-            tasks += self._start(batch)
+            tasks += self._start_tasks(batch)
             if tasks:
                 await asyncio.wait(tasks)
         finally:
@@ -110,14 +110,14 @@ class ToolRunner:
             raise fault
         return [call.outcome for call in batch if call.outcome is not None]
 
-    def _start(self, batch: Sequence[RunningCall]) -> list[asyncio.Task[None]]:
+    def _start_tasks(self, batch: Sequence[RunningCall]) -> list[asyncio.Task[None]]:
         slots = asyncio.Semaphore(self.limit)
         return [
             asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}")
             for call in batch
         ]
 
-    def _calls(
+    def _make_calls(
         self, jobs: Sequence[Job], report: Report, remaining: Callable[[], Mapping[str, float]]
     ) -> list[RunningCall]:
         """Return the calls of a batch; those that use the kernel wait for one another."""
@@ -158,7 +158,7 @@ class ToolRunner:
         if call.job.fault:
             return Outcome("error", call.job.fault)
         if call.tool is None:
-            return Outcome("error", self._unknown(call.job.name))
+            return Outcome("error", self._explain_unknown(call.job.name))
         if call.before is not None:
             await call.before.wait()
         try:
@@ -216,7 +216,7 @@ class ToolRunner:
         await asyncio.wait({work}, timeout=tool.grace)
         return work.result() if work.done() and not work.cancelled() else None
 
-    def _unknown(self, name: str) -> str:
+    def _explain_unknown(self, name: str) -> str:
         names = self.toolset.names
         return unknown_name(
             "tool named", name, names, hint=did_you_mean(name, names), label="Tools"

@@ -47,7 +47,7 @@ class Arguments:
         self.doc = docstrings.parse_docstring(signature.read_docstring(function))
         self._signature, self._hints = signature.read_signature(function, name)
         #: the parameter that receives the ToolContext ("": none)
-        self.context_parameter = signature.context_parameter(self._signature, self._hints)
+        self.context_parameter = signature.find_context_parameter(self._signature, self._hints)
         bound = signature.find_bound_names(function)
         unseen = {self.context_parameter, *bound}
         self._parameters = [p for p in self._signature if p.name not in unseen]

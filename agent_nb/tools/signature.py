@@ -24,7 +24,7 @@ from .reads import list_closure
 def read_docstring(function: Any) -> str:
     """Return the docstring of a function, a partial's function, or a callable object."""
     own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
-    return own or inspect.getdoc(_plain_function(function)) or ""
+    return own or inspect.getdoc(_find_function(function)) or ""
 
 
 def find_bound_names(function: Any) -> set[str]:
@@ -47,12 +47,14 @@ def read_signature(function: Any, name: str) -> tuple[list[inspect.Parameter], d
         raise UsageError(
             f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own."
         ) from None
-    return parameters, _hints(function, parameters, name)
+    return parameters, _read_hints(function, parameters, name)
 
 
-def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) -> dict[str, Any]:
+def _read_hints(
+    function: Any, parameters: Iterable[inspect.Parameter], name: str
+) -> dict[str, Any]:
     """Return the evaluated annotations. Raises UsageError for one that cannot be resolved."""
-    source = _plain_function(function)
+    source = _find_function(function)
     # local types are found in the closure
     closure = list_closure(source) if isinstance(source, types.FunctionType) else ()
     scope = {**getattr(source, "__globals__", {}), **dict(closure)}
@@ -80,7 +82,7 @@ def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
         ) from None
 
 
-def _plain_function(function: Any) -> Any:
+def _find_function(function: Any) -> Any:
     """Return the innermost Python function of a partial, method, wrapper or callable object."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -89,7 +91,7 @@ def _plain_function(function: Any) -> Any:
     return inspect.unwrap(getattr(function, "__func__", function))
 
 
-def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
+def find_context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
     """Return the name of the parameter annotated ToolContext, "" for none."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return next(

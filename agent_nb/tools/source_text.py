@@ -27,12 +27,12 @@ _LEFT_OUT = "compare"  # the option of `@tool` that digests leave out
 def read_source(function: types.FunctionType) -> str:
     """Return the source of a function in the form that digests cover, "" if it has no source."""
     try:
-        return normalize_source(_own_text(function))
+        return normalize_source(_read_text(function))
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return ""
 
 
-def _own_text(function: types.FunctionType) -> str:
+def _read_text(function: types.FunctionType) -> str:
     """Return the source of a function's own code.
 
     `inspect.getsource` would search all loaded modules for the one of this file, which is slow.
@@ -40,11 +40,11 @@ def _own_text(function: types.FunctionType) -> str:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    return _block("".join(lines[code.co_firstlineno - 1 :]))
+    return _cut_block("".join(lines[code.co_firstlineno - 1 :]))
 
 
 @functools.lru_cache(maxsize=64)
-def _block(text: str) -> str:
+def _cut_block(text: str) -> str:
     """Return the first block of a text: a function, without the lines after it."""
     return "".join(inspect.getblock(list(io.StringIO(text))))
 
@@ -54,10 +54,10 @@ def normalize_source(text: str) -> str:
     """Return a source text without comments and blank lines, in the form that digests cover."""
     text = textwrap.dedent(text)
     tree = parse_source(text)
-    lines = _without_comments(text)
+    lines = _remove_comments(text)
     # from the last replacement up, so that the line numbers of the earlier ones stay right
     for expression, replacement in sorted(
-        _replacements(tree), key=lambda pair: pair[0].lineno, reverse=True
+        _find_replacements(tree), key=lambda pair: pair[0].lineno, reverse=True
     ):
         first, last = expression.lineno - 1, (expression.end_lineno or expression.lineno) - 1
         # columns of `ast` count bytes of UTF-8
@@ -79,7 +79,7 @@ def parse_source(text: str) -> ast.Module:
         return ast.Module(body=[], type_ignores=[])
 
 
-def _without_comments(text: str) -> list[str]:
+def _remove_comments(text: str) -> list[str]:
     """Return the lines of a text with its comments cut off."""
     lines = text.splitlines()
     try:
@@ -92,7 +92,7 @@ def _without_comments(text: str) -> list[str]:
     return lines
 
 
-def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+def _find_replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
     """Yield expressions and the text that replaces them.
 
     A docstring loses its indentation, a decorator the options that digests leave out.
@@ -107,21 +107,22 @@ def _replacements(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
             ):
                 yield first.value, repr(inspect.cleandoc(first.value.value))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from (
-                (d, _decorator(d))
-                for d in node.decorator_list
-                if isinstance(d, ast.Call) and _options(d) != d.keywords
-            )
+            for decorator in node.decorator_list:
+                if (
+                    isinstance(decorator, ast.Call)
+                    and _list_options(decorator) != decorator.keywords
+                ):
+                    yield decorator, _write_decorator(decorator)
 
 
-def _options(call: ast.Call) -> list[ast.keyword]:
+def _list_options(call: ast.Call) -> list[ast.keyword]:
     """Return the options of a decorator that the digest covers."""
     return [k for k in call.keywords if k.arg != _LEFT_OUT]
 
 
-def _decorator(call: ast.Call) -> str:
+def _write_decorator(call: ast.Call) -> str:
     """Return the text of a decorator without the options that digests leave out."""
-    options = _options(call)
+    options = _list_options(call)
     bare = ast.Call(func=call.func, args=call.args, keywords=options)
     return ast.unparse(bare if options or call.args else call.func)
 

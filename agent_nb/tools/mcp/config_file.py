@@ -34,10 +34,10 @@ _ADVICE = (
     'Write one, such as {"mcpServers": {"NAME": {"command": "npx", "args": [...]}}}, '
     "or make the server in Python with mcp_server(...) and name its variable after -t."
 )
-_LARGEST = 1 << 20  # bytes
-_MOST = 100  # servers of one file
-_ITEMS = 256  # arguments, variables or headers of one server
-_LONGEST = 8192  # characters of one text
+_LARGEST_FILE = 1 << 20  # bytes
+_MOST_SERVERS = 100  # servers of one file
+_MOST_ITEMS = 256  # arguments, variables or headers of one server
+_LONGEST_TEXT = 8192  # characters of one text
 # values of `type` that mean streamable HTTP
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
@@ -88,7 +88,7 @@ def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
         return ConfigFile()
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise UsageError(f"{shorten_path(path)} cannot be read: {error.strerror}.") from None
     return parse(content, path)
@@ -96,24 +96,24 @@ def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
 
 def parse(content: bytes, path: Path) -> ConfigFile:
     """Return the servers that the content of the file at `path` describes. Raises UsageError."""
-    entries = _entries(content, shorten_path(path))
+    entries = _read_entries(content, shorten_path(path))
     servers: dict[str, Server] = {}
     faults: dict[str, str] = {}
     for name, entry in entries.items():
         try:
             if not (isinstance(entry, dict) and entry.get("disabled") is True):
-                servers[name] = _server(name, entry, path)
+                servers[name] = _read_server(name, entry, path)
         except UsageError as fault:
             faults[name] = f"{fault} It stands in {shorten_path(path)}."
     return ConfigFile(path, servers, faults)
 
 
-def _entries(content: bytes, shown: str) -> dict[str, Any]:
+def _read_entries(content: bytes, shown: str) -> dict[str, Any]:
     """Return the entries of a file by name; `shown`: its path in messages. Raises UsageError."""
-    if len(content) > _LARGEST:
+    if len(content) > _LARGEST_FILE:
         raise UsageError(f"{shown} is larger than 1 MB.")
     try:
-        top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique)
+        top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_check_keys)
     except _TwiceError as fault:
         raise UsageError(f"{shown}: the key {quote_ascii(str(fault))} stands twice.") from None
     except (ValueError, RecursionError) as fault:
@@ -124,8 +124,8 @@ def _entries(content: bytes, shown: str) -> dict[str, Any]:
         raise UsageError(
             f'{shown} must be an object with the key "mcpServers", an object of servers by name.'
         )
-    if len(entries) > _MOST:
-        raise UsageError(f"{shown} has {len(entries):,} servers; {_MOST} are the most.")
+    if len(entries) > _MOST_SERVERS:
+        raise UsageError(f"{shown} has {len(entries):,} servers; {_MOST_SERVERS} are the most.")
     return entries
 
 
@@ -133,7 +133,7 @@ class _TwiceError(ValueError):
     """A key stands twice in one object."""
 
 
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _check_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object. Raises _TwiceError: `json` would take the last value."""
     entries: dict[str, Any] = {}
     for key, value in pairs:
@@ -143,69 +143,69 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-def _server(name: str, entry: Any, path: Path) -> Server:
+def _read_server(name: str, entry: Any, path: Path) -> Server:
     """Return the server of one entry. Raises UsageError."""
     fields = _Fields(name, entry)
-    kind = fields.text("type")
+    kind = fields.read_text("type")
     if kind == "sse":
-        raise fields.fault("the transport sse is no longer supported; give its http address")
+        raise fields.make_fault("the transport sse is no longer supported; give its http address")
     if kind not in ("", "stdio", *_HTTP):
-        raise fields.fault(f"its type {quote_ascii(kind[:40])} is not stdio or http")
+        raise fields.make_fault(f"its type {quote_ascii(kind[:40])} is not stdio or http")
     server = Server(
         name=name,
-        command=fields.text("command"),
-        args=fields.texts("args"),
-        env=fields.pairs("env"),
-        cwd=fields.text("cwd"),
-        url=fields.text("url"),
-        headers=fields.pairs("headers"),
+        command=fields.read_text("command"),
+        args=fields.read_texts("args"),
+        env=fields.read_pairs("env"),
+        cwd=fields.read_text("cwd"),
+        url=fields.read_text("url"),
+        headers=fields.read_pairs("headers"),
         file=str(path.absolute()),
     )
     if kind and bool(server.url) != (kind in _HTTP):
-        raise fields.fault(f"its type {kind} does not fit its {'url' if server.url else 'command'}")
+        raise fields.make_fault(
+            f"its type {kind} does not fit its {'url' if server.url else 'command'}"
+        )
     return check_server(server)
 
 
 class _Fields:
     """The values of one entry. Each method raises UsageError for a wrong type or size.
 
-    `fault` returns this error. A missing key is an empty value.
+    `make_fault` returns this error. A missing key is an empty value.
     """
 
     def __init__(self, name: str, entry: Any) -> None:
         self._name = name
         if not isinstance(entry, dict):
-            raise self.fault("its entry must be an object")
+            raise self.make_fault("its entry must be an object")
         self._entry = entry
 
-    def fault(self, problem: str) -> UsageError:
-        return UsageError(
-            f"The MCP server {quote_ascii(self._name[:80])} cannot be used: {problem}."
-        )
+    def make_fault(self, problem: str) -> UsageError:
+        name = quote_ascii(self._name[:80])
+        return UsageError(f"The MCP server {name} cannot be used: {problem}.")
 
-    def text(self, key: str) -> str:
-        return self._text(key, self._entry.get(key, ""))
+    def read_text(self, key: str) -> str:
+        return self._check_text(key, self._entry.get(key, ""))
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def read_texts(self, key: str) -> tuple[str, ...]:
         items = self._entry.get(key, [])
-        if not isinstance(items, list) or len(items) > _ITEMS:
-            raise self.fault(f"{key} must be a list of {_ITEMS} texts at most")
-        return tuple(self._text(f"each of {key}", value) for value in items)
+        if not isinstance(items, list) or len(items) > _MOST_ITEMS:
+            raise self.make_fault(f"{key} must be a list of {_MOST_ITEMS} texts at most")
+        return tuple(self._check_text(f"each of {key}", value) for value in items)
 
-    def pairs(self, key: str) -> dict[str, str]:
+    def read_pairs(self, key: str) -> dict[str, str]:
         items = self._entry.get(key, {})
-        if not isinstance(items, dict) or len(items) > _ITEMS:
-            raise self.fault(f"{key} must be an object of {_ITEMS} texts at most")
+        if not isinstance(items, dict) or len(items) > _MOST_ITEMS:
+            raise self.make_fault(f"{key} must be an object of {_MOST_ITEMS} texts at most")
         return {
-            self._text(f"a name in {key}", name): self._text(f"each value of {key}", value)
+            self._check_text(f"a name in {key}", name): self._check_text(
+                f"each value of {key}", value
+            )
             for name, value in items.items()
         }
 
-    def _text(self, what: str, value: Any) -> str:
-        if (
-            not isinstance(value, str)
-            or len(value) > _LONGEST
-            or replace_surrogates(value) != value  # half a character: no UTF-8
-        ):
-            raise self.fault(f"{what} must be a text of {_LONGEST:,} characters at most")
-        return value
+    def _check_text(self, what: str, value: Any) -> str:
+        # it is short enough, and holds no half of a character, which has no UTF-8
+        if isinstance(value, str) and value == replace_surrogates(value)[:_LONGEST_TEXT]:
+            return value
+        raise self.make_fault(f"{what} must be a text of {_LONGEST_TEXT:,} characters at most")

@@ -19,23 +19,23 @@ from ...wire import dumps
 from ..values import byte_size
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_MOST = 20  # pictures of one result
+_MOST_PICTURES = 20  # pictures of one result
 
 
-def value_of(result: Any) -> tuple[Any, list[bytes]]:
+def read_result(result: Any) -> tuple[Any, list[bytes]]:
     """Return the value of the SDK's result of a call, a text or JSON, and its pictures as bytes."""
     texts: list[str] = []
     pictures: list[bytes] = []
     for block in result.content:
-        picture = _picture(block) if len(pictures) < _MOST else None
+        picture = _read_picture(block) if len(pictures) < _MOST_PICTURES else None
         if picture is not None:
             pictures.append(picture)
         else:
-            texts.append(_block_text(block))
-    return _combined(texts, result.structured_content), pictures
+            texts.append(_write_block(block))
+    return _combine(texts, result.structured_content), pictures
 
 
-def _combined(texts: list[str], structured: Any) -> Any:
+def _combine(texts: list[str], structured: Any) -> Any:
     """Return texts and structured content as one value that says nothing twice."""
     text = "\n".join(text for text in texts if text)
     if structured is None:
@@ -43,14 +43,14 @@ def _combined(texts: list[str], structured: Any) -> Any:
     fields = list(structured.values()) if isinstance(structured, dict) else []
     # the SDK for Python puts a result that is not an object below the name `result`
     wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
-    if not text or _same(text, texts, structured):
+    if not text or _is_same(text, texts, structured):
         return fields[0] if wrapped else structured
-    if not any(_same(text, texts, field) for field in fields):
+    if not any(_is_same(text, texts, field) for field in fields):
         return f"{text}\n{dumps(structured)}"
     return fields[0] if wrapped else structured
 
 
-def _same(text: str, texts: list[str], value: Any) -> bool:
+def _is_same(text: str, texts: list[str], value: Any) -> bool:
     """Return whether the texts only repeat the JSON value `value`, as a whole or item by item.
 
     `texts`: those of the blocks. `text`: the same, joined to one.
@@ -63,10 +63,10 @@ def _same(text: str, texts: list[str], value: Any) -> bool:
         pass
     if not isinstance(value, list) or len(value) != len(texts):
         return False
-    return all(_same(text, [], item) for text, item in zip(texts, value, strict=True))
+    return all(_is_same(text, [], item) for text, item in zip(texts, value, strict=True))
 
 
-def _picture(block: Any) -> bytes | None:
+def _read_picture(block: Any) -> bytes | None:
     """Return the picture in a block, or None."""
     resource = getattr(block, "resource", None)
     if block.type == "image":
@@ -83,7 +83,7 @@ def _picture(block: Any) -> bytes | None:
         return None
 
 
-def _block_text(block: Any) -> str:
+def _write_block(block: Any) -> str:
     """Return the text of a block of content; for a block of another kind, words about it."""
     if block.type == "text":
         return str(block.text)
@@ -93,7 +93,7 @@ def _block_text(block: Any) -> str:
 def _describe_block(block: Any) -> Iterator[str]:
     """Yield words about a block of content that is not text."""
     if block.type in ("image", "audio"):
-        yield f"({block.mime_type}, {_size(block.data)})"
+        yield f"({block.mime_type}, {_write_size(block.data)})"
     elif block.type == "resource_link":
         about = f": {block.description}" if block.description else ""
         yield f"(a link to {block.name}, {block.uri}{about})"
@@ -102,10 +102,10 @@ def _describe_block(block: Any) -> Iterator[str]:
         if hasattr(resource, "text"):
             yield f"{resource.uri}:\n{resource.text}"
         else:
-            yield f"({resource.uri}, {resource.mime_type or 'a file'}, {_size(resource.blob)})"
+            yield f"({resource.uri}, {resource.mime_type or 'a file'}, {_write_size(resource.blob)})"
     else:
         yield f"(content of the type {block.type})"
 
 
-def _size(data: str) -> str:
+def _write_size(data: str) -> str:
     return byte_size(len(data) * 3 // 4)

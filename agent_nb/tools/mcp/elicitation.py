@@ -3,8 +3,8 @@
 Why: a server may need an answer that only the user has, such as a name or a choice.
 
 Rules
-- Where nobody can be asked, questions are declined. So are forms of more than `_FIELDS` fields, and
-  questions that send the user to an address: whether it is safe cannot be judged here.
+- Where nobody can be asked, questions are declined. So are forms of more than `_MOST_FIELDS`
+  fields, and questions that send the user to an address: whether it is safe cannot be judged here.
 - The end of the input, or three unclear answers to one field, cancel the form.
 - Texts of the server are shown escaped and bounded.
 - An answer is checked for the type and choices of its field; the server checks bounds and patterns.
@@ -24,10 +24,10 @@ from ...wire import as_dict, as_list, cut_end, escape_unprintable
 from ..base import Host
 from .sdk import import_sdk
 
-LONGEST = 2_000  # characters of the server's message
-_SHORT = 200  # characters of a field's description
-_FIELDS = 20  # the most fields of a form; a longer form is declined
-_ATTEMPTS = 3  # unclear answers to one field before the form is cancelled
+LONGEST_MESSAGE = 2_000  # characters of the server's message
+_LONGEST_ABOUT = 200  # characters of a field's description
+_MOST_FIELDS = 20  # the most fields of a form; a longer form is declined
+_MOST_ATTEMPTS = 3  # unclear answers to one field before the form is cancelled
 Refusal = Literal["decline", "cancel"]
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 # JSON type -> what the user should type
@@ -45,11 +45,11 @@ class Asking(msgspec.Struct, frozen=True):
 
     async def on_main(self, function: Callable[[], Any]) -> Any:
         """Call a function on the main thread and return its value."""
-        future = asyncio.run_coroutine_threadsafe(_call(self.host, function), self.loop)
+        future = asyncio.run_coroutine_threadsafe(_call_host(self.host, function), self.loop)
         return await asyncio.wrap_future(future)
 
 
-async def _call(host: Host, function: Callable[[], Any]) -> Any:
+async def _call_host(host: Host, function: Callable[[], Any]) -> Any:
     # `run_coroutine_threadsafe` takes a coroutine; a host may return another awaitable
     return await host.call(function)
 
@@ -80,10 +80,10 @@ def ask_at_keyboard(
     """Ask for each field of a JSON schema; return the values by name, or `decline` or `cancel`."""
     fields = as_dict(schema.get("properties"))
     required = as_list(schema.get("required"))
-    if len(fields) > _FIELDS:
+    if len(fields) > _MOST_FIELDS:
         return "decline"
     try:
-        question = f"The MCP server {escape_unprintable(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
+        question = f"The MCP server {escape_unprintable(server)} asks:\n{_escape_text(message, LONGEST_MESSAGE)}\nAnswer it? [y]es, [n]o: "
         if input(question).strip().lower() not in _YES:
             return "decline"
         values = {}
@@ -97,30 +97,30 @@ def ask_at_keyboard(
 
 
 class _UnclearError(Exception):
-    """The user gave no clear answer in `_ATTEMPTS`."""
+    """The user gave no clear answer in `_MOST_ATTEMPTS`."""
 
 
 def _ask_field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
     """Return the user's value of one field, None if it is left out. Raises _UnclearError."""
     default, kind = field.get("default"), _describe_kind(field)
-    about = _shown(str(field.get("description") or field.get("title") or ""), _SHORT)
+    about = _escape_text(str(field.get("description") or field.get("title") or ""), _LONGEST_ABOUT)
     empty = "" if needed else "empty: leave it out"
     if default is not None:
-        empty = f"empty: {_shown(json.dumps(default), _SHORT)}"
+        empty = f"empty: {_escape_text(json.dumps(default), _LONGEST_ABOUT)}"
     notes = "; ".join(note for note in (kind, empty) if note)
-    prompt = f"{_shown(name, _SHORT)}{f' – {about}' if about else ''} ({notes}): "
-    for _ in range(_ATTEMPTS):
+    prompt = f"{_escape_text(name, _LONGEST_ABOUT)}{f' – {about}' if about else ''} ({notes}): "
+    for _ in range(_MOST_ATTEMPTS):
         typed = input(prompt).strip()
         if not typed and (default is not None or not needed):
             return default
         try:
             return _parse_answer(typed, field)
         except ValueError as fault:
-            prompt = f"{fault} {_shown(name, _SHORT)}: "
+            prompt = f"{fault} {_escape_text(name, _LONGEST_ABOUT)}: "
     raise _UnclearError
 
 
-def _choices(field: Mapping[str, Any]) -> list[str]:
+def _list_choices(field: Mapping[str, Any]) -> list[str]:
     """Return the values that a field, or each item of an array, may have; [] for any."""
     item = as_dict(field.get("items")) if field.get("type") == "array" else field
     titled = as_list(item.get("oneOf")) or as_list(item.get("anyOf"))
@@ -130,7 +130,7 @@ def _choices(field: Mapping[str, Any]) -> list[str]:
 
 def _describe_kind(field: Mapping[str, Any]) -> str:
     """Return in words what to type for a field."""
-    choices = _listed(_choices(field))
+    choices = _join_choices(_list_choices(field))
     if field.get("type") == "array":
         return f"several of {choices}, with commas" if choices else "texts with commas"
     if choices:
@@ -143,10 +143,10 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
     """Return the typed text as a value of the field. Raises ValueError that says what to type."""
     if not typed:
         raise ValueError("Please type something.")
-    kind, choices = field.get("type"), _choices(field)
+    kind, choices = field.get("type"), _list_choices(field)
     if kind == "array":
         texts = [text.strip() for text in typed.split(",") if text.strip()]
-        return [_chosen(text, choices) for text in texts]
+        return [_check_choice(text, choices) for text in texts]
     if kind == "boolean":
         if typed.lower() not in (*_YES, *_NO):
             raise ValueError("Please type y or n.")
@@ -159,18 +159,18 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
         if not math.isfinite(number):  # JSON has neither nan nor infinity
             raise ValueError(f"Please type {_NUMBERS[kind]}.")
         return number
-    return _chosen(typed, choices)
+    return _check_choice(typed, choices)
 
 
-def _chosen(typed: str, choices: list[str]) -> str:
+def _check_choice(typed: str, choices: list[str]) -> str:
     if choices and typed not in choices:
-        raise ValueError(f"Please type one of {_listed(choices)}.")
+        raise ValueError(f"Please type one of {_join_choices(choices)}.")
     return typed
 
 
-def _listed(choices: list[str]) -> str:
-    return _shown(", ".join(choices), LONGEST)
+def _join_choices(choices: list[str]) -> str:
+    return _escape_text(", ".join(choices), LONGEST_MESSAGE)
 
 
-def _shown(text: str, limit: int) -> str:
+def _escape_text(text: str, limit: int) -> str:
     return cut_end(escape_unprintable(text), limit)

@@ -25,22 +25,24 @@ from ...host import DIVERTED
 from ...models import hide_secret
 from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
-from .content import value_of
+from .content import read_result
 from .elicitation import Asking, answer_elicitation
 from .sdk import import_sdk
 from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
 from .transport import Link, connect_server
 
-START = 60.0  # s, also to list the tools
-_END = 8.0  # s for the end; within it the SDK asks the process to end, terminates it and kills it
-_LAST_WORDS = 0.3  # s to wait for the end of stderr after a crash
-_ABOUT = 200  # characters of the name that a server gives itself
-_PAGES, _TOOLS = 100, 500  # most pages and tools of a list
-_LONGEST = 2_000  # characters of a message
+START_TIMEOUT = 60.0  # s, also to list the tools
+_END_TIMEOUT = (
+    8.0  # s for the end; within it the SDK asks the process to end, terminates it and kills it
+)
+_STDERR_TIMEOUT = 0.3  # s to wait for the end of stderr after a crash
+_LONGEST_ABOUT = 200  # characters of the name that a server gives itself
+_MOST_PAGES, _MOST_TOOLS = 100, 500  # most pages and tools of a list
+_LONGEST_MESSAGE = 2_000  # characters of a message
 
-_CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
-_LOST = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
+_CLOSED_CODE = -32000  # JSON-RPC code of the SDK: the connection is closed
+_LOST_TEXT = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 # the way to the user of the call that runs in this context
@@ -78,20 +80,22 @@ class Session:
         """Return the tools that the server lists now, as the SDK's values. Raises ToolError."""
         tools: list[Any] = []
         cursor: str | None = None
-        for _ in range(_PAGES):
-            page = await self._request(partial(self._page, cursor), again=True)
+        for _ in range(_MOST_PAGES):
+            page = await self._request(partial(self._request_page, cursor), again=True)
             tools += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(tools) >= _TOOLS:
+            if cursor is None or len(tools) >= _MOST_TOOLS:
                 break
-        return tools[:_TOOLS]
+        return tools[:_MOST_TOOLS]
 
-    async def _page(self, cursor: str | None) -> Any:
+    async def _request_page(self, cursor: str | None) -> Any:
         try:
-            async with asyncio.timeout(START):
+            async with asyncio.timeout(START_TIMEOUT):
                 return await self._client.list_tools(cursor=cursor)
         except TimeoutError:
-            raise TimeoutError(f"it did not list its tools within {START:g} seconds") from None
+            raise TimeoutError(
+                f"it did not list its tools within {START_TIMEOUT:g} seconds"
+            ) from None
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking | None
@@ -105,7 +109,7 @@ class Session:
             )
         finally:
             self._asking.remove(asking)
-        value, pictures = value_of(result)
+        value, pictures = read_result(result)
         clean = self._redaction.value(value)
         if result.is_error:
             raise ToolError(clean if isinstance(clean, str) and clean else dumps(clean))
@@ -130,25 +134,25 @@ class Session:
             self.state = "starting"
             self._task = asyncio.create_task(self._serve(server, self._errors, self._scope, ready))
             try:
-                async with asyncio.timeout(START):
+                async with asyncio.timeout(START_TIMEOUT):
                     await asyncio.shield(ready)
             except TimeoutError:
-                await self._failed(f"It did not answer within {START:g} seconds")
+                await self._raise_failure(f"It did not answer within {START_TIMEOUT:g} seconds")
             except asyncio.CancelledError:
                 await self.close()
                 raise
             except Exception as fault:
-                await self._failed(_reason(fault, server, self._link.status))
+                await self._raise_failure(_explain_failure(fault, server, self._link.status))
 
     async def close(self) -> None:
-        """End the session and its process; wait at most `_END` seconds."""
+        """End the session and its process; wait at most `_END_TIMEOUT` seconds."""
         self._closing.set()
         task, self._task, self._client = self._task, None, None
         if task is None:
             return
         if self.state == "starting" and self._scope is not None:
             self._scope.cancel()  # unlike the task's own cancel, it lets the process be ended
-        await asyncio.wait([task], timeout=_END)
+        await asyncio.wait([task], timeout=_END_TIMEOUT)
         self.state = "stopped"
 
     async def _request(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
@@ -164,7 +168,9 @@ class Session:
         except Exception as fault:  # the server's answer, a lost connection, an invalid result
             code = getattr(fault, "code", None)
             text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
-        if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in text)):
+        if not (
+            link.ended.is_set() or code == _CLOSED_CODE or (self.server.url and _LOST_TEXT in text)
+        ):
             raise ToolError(self._safe_text(text))
         # unless another call that lost the same connection has started the server again meanwhile
         if self._link is link:
@@ -198,7 +204,7 @@ class Session:
                 ) as client:
                     info = client.server_info
                     about = f"{info.name} {info.version}".strip() if info else ""
-                    self.about = self._safe_text(about)[:_ABOUT]
+                    self.about = self._safe_text(about)[:_LONGEST_ABOUT]
                     self._client, self.state = client, "running"
                     ready.set_result(None)
                     await _wait_for_any(closing, link.ended)
@@ -213,7 +219,7 @@ class Session:
             if not ready.done():
                 ready.set_exception(why)
 
-    async def _failed(self, why: str) -> None:
+    async def _raise_failure(self, why: str) -> None:
         """Clean up after a failed start, then raise ToolError with the reason `why`."""
         await self.close()
         self.state = "failed"
@@ -223,10 +229,10 @@ class Session:
 
     def _safe_text(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets, with the last text in `errors`, the server's stderr."""
-        shown = cut_end(strip_hidden(self._redaction.value(text)), _LONGEST)
+        shown = cut_end(strip_hidden(self._redaction.value(text)), _LONGEST_MESSAGE)
         if errors is None:
             return shown
-        stderr_text = strip_hidden(errors.text(_LAST_WORDS))
+        stderr_text = strip_hidden(errors.text(_STDERR_TIMEOUT))
         return f"{shown}. It wrote to stderr:\n{stderr_text}" if stderr_text else f"{shown}."
 
     async def _elicit(self, _: Any, params: Any) -> Any:
@@ -245,7 +251,7 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
             task.cancel()
 
 
-def _reason(fault: BaseException, server: Server, status: int) -> str:
+def _explain_failure(fault: BaseException, server: Server, status: int) -> str:
     """Return why a server did not start; `status` is that of its last HTTP response."""
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
@@ -257,7 +263,7 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
         return f"The command {quote_ascii(server.command)} or its folder was not found"
     if isinstance(fault, PermissionError):
         return f"The command {quote_ascii(server.command)} may not be executed"
-    if getattr(fault, "code", None) == _CLOSED:
+    if getattr(fault, "code", None) == _CLOSED_CODE:
         return "It ended before it had answered"
     return f"{type(fault).__name__}: {fault}".rstrip(". ")
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from ...wire import Redaction, strip_ansi
 
-SHOWN = 1_500  # characters of stderr in a message
+LONGEST_TAIL = 1_500  # characters of stderr in a message
 _CHUNK = 65_536  # bytes of one read
 
 
@@ -50,7 +50,7 @@ class StderrTail:
         """
         self._ended.wait(wait)
         text = strip_ansi(self._text).strip()
-        return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
+        return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"
 
     def _read(self, read_end: int) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -62,4 +62,4 @@ class StderrTail:
 
     def _keep(self, text: str) -> None:
         # twice as much as is shown, since `text` removes escape sequences
-        self._text = (self._text + text)[-2 * SHOWN :]
+        self._text = (self._text + text)[-2 * LONGEST_TAIL :]

@@ -6,7 +6,7 @@ Rules
 - A process gets only the SDK's default variables and those of its entry, no other keys.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
   after an answer for the next answer.
-- The end of the connection is noted when it happens, not when the next call fails.
+- The end of the connection is note_status when it happens, not when the next call fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sdk import import_sdk
 from .server import Server
 from .stderr_tail import StderrTail
 
-_CONNECT, _READ = 30.0, 600.0  # seconds to connect, and to wait for the next bytes
+_CONNECT_TIMEOUT, _READ_TIMEOUT = 30.0, 600.0  # seconds to connect, and to wait for the next bytes
 
 
 class Link:
@@ -63,13 +63,13 @@ async def connect_server(
     `errors` takes what a process writes to stderr; `link` is kept up to date. Raises what the SDK
     raises.
     """
-    opened = _over_http(server, link) if server.url else _process(server, errors)
+    opened = _connect_http(server, link) if server.url else _connect_process(server, errors)
     async with opened as (incoming, outgoing):
         errors.started()
         yield Incoming(incoming, link), outgoing
 
 
-def _process(server: Server, errors: StderrTail) -> Any:
+def _connect_process(server: Server, errors: StderrTail) -> Any:
     """Return an async context manager for the connection to a new process of the server."""
     mcp = import_sdk()
     folder = Path(server.file).parent if server.file else Path(os.curdir)
@@ -83,22 +83,22 @@ def _process(server: Server, errors: StderrTail) -> Any:
 
 
 @asynccontextmanager
-async def _over_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any]]:
+async def _connect_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any]]:
     """Connect to the server's address; note the status of each response in `link`."""
     import_sdk()
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    async def noted(response: Any) -> None:
+    async def note_status(response: Any) -> None:
         link.status = response.status_code
 
-    timeout = httpx2.Timeout(_CONNECT, read=_READ)
+    timeout = httpx2.Timeout(_CONNECT_TIMEOUT, read=_READ_TIMEOUT)
     async with (
         httpx2.AsyncClient(
             headers=server.headers,
             timeout=timeout,
             limits=httpx2.Limits(max_keepalive_connections=0),
-            event_hooks={"response": [noted]},
+            event_hooks={"response": [note_status]},
         ) as client,
         streamable_http_client(server.url, http_client=client) as streams,
     ):

@@ -204,7 +204,7 @@ def test_a_program_that_is_no_server_fails_with_what_it_said(ask):
 
 
 def test_a_server_that_never_answers_is_given_up(ask, monkeypatch):
-    monkeypatch.setattr("agent_nb.tools.mcp.session.START", 0.5)
+    monkeypatch.setattr("agent_nb.tools.mcp.session.START_TIMEOUT", 0.5)
     code = "import time; time.sleep(60)"
     run = ask([mcp_server("mute", sys.executable, ["-c", code])])
     assert "did not answer within 0.5 seconds" in run.log.of("error")[0].message

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_nb.tools.mcp.content import value_of
+from agent_nb.tools.mcp.content import read_result
 
 
 def result(structured, *texts):
@@ -29,4 +29,4 @@ def result(structured, *texts):
     ],
 )
 def test_a_result_that_comes_twice_is_sent_once(structured, texts, value):
-    assert value_of(result(structured, *texts)) == (value, [])
+    assert read_result(result(structured, *texts)) == (value, [])
