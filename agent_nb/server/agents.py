@@ -21,7 +21,7 @@ from ..rows import Agent
 CONVERSATIONS = 200  # conversations in memory; the least recently used is forgotten first
 
 
-class Launch:
+class StartedRun:
     """A started run with its controls; implements `app.endpoints.Launched`."""
 
     def __init__(self, stream: Stream) -> None:
@@ -45,27 +45,32 @@ class Agents:
         self._turns: dict[str, list[EventLog]] = {}
         self._streams: list[Stream] = []
 
-    async def __call__(self, message: str, conversation: str) -> Launch:
+    async def __call__(self, message: str, conversation: str) -> StartedRun:
         """Start a run. Raises UsageError while a run of the `conversation` ("": none) is active."""
-        turns = self._turns.pop(conversation, []) if conversation else []
-        if conversation:
-            self._turns[conversation] = turns  # moved to the end: the most recently used
-        if turns and not turns[-1].ended:
-            raise UsageError(
-                f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it."
-            )
-        turns[:] = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
+        turns = self._find_turns(conversation) if conversation else []
         stream = self._agent(message, history=list(turns), record=False)
         stream.questions.reachable_while(lambda: True)
         self._on_start(stream.log)
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]
-        if conversation:
-            turns.append(stream.log)
-            # "" is never a key, so below the limit nothing is forgotten
-            self._turns.pop(
-                next(iter(self._turns)) if len(self._turns) > CONVERSATIONS else "", None
+        turns.append(stream.log)
+        return StartedRun(stream.start())
+
+    def _find_turns(self, conversation: str) -> list[EventLog]:
+        """Return the turns of a conversation, which becomes the most recently used one.
+
+        Raises UsageError while a turn is active.
+        """
+        turns = self._turns.pop(conversation, [])
+        if turns and not turns[-1].ended:
+            self._turns[conversation] = turns
+            raise UsageError(
+                f"A run of the conversation {conversation!r} goes on. Wait for its end, or stop it."
             )
-        return Launch(stream.start())
+        turns = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
+        self._turns[conversation] = turns
+        if len(self._turns) > CONVERSATIONS:
+            del self._turns[next(iter(self._turns))]
+        return turns
 
     async def stop(self) -> None:
         """Stop every run and wait for its end, then close the model's connections."""

@@ -57,36 +57,37 @@ class Frames:
 
     def encode(self, entries: Iterable[Entry | Gap]) -> bytes:
         """Return the bytes of entries and gaps, without entries that the client already has."""
-        return b"".join(self._gap(e) if isinstance(e, Gap) else self._entry(e) for e in entries)
+        return b"".join(
+            self._encode_gap(e) if isinstance(e, Gap) else self._encode_entry(e) for e in entries
+        )
 
     def close(self) -> bytes:
         """Return the bytes that the encoder held back, and a comment that names its losses."""
         if self._encoder is None:
             return b""
         output = self._encode_items(self._encoder.items(None), None)
-        lost = self._encoder.losses.counts()
-        if lost and self._framing == "sse":
-            output += f": not carried by this format: {', '.join(f'{n} {what}' for what, n in lost.items())}\n\n".encode()
+        losses = [f"{count} {what}" for what, count in self._encoder.losses.counts().items()]
+        if losses and self._framing == "sse":
+            output += f": not carried by this format: {', '.join(losses)}\n\n".encode()
         return output
 
-    def _entry(self, entry: Entry) -> bytes:
+    def _encode_entry(self, entry: Entry) -> bytes:
         if self._encoder is None:
-            return self._canonical(entry)
+            return self._encode_canonical(entry)
         # also for an entry that the client has, because the encoder must see every event
         items = self._encoder.items(entry.event)
         if entry.position == self._skip and self._rest:
             return self._encode_items(items, entry.id, self._rest)
         return self._encode_items(items, entry.id) if entry.position > self._skip else b""
 
-    def _canonical(self, entry: Entry) -> bytes:
+    def _encode_canonical(self, entry: Entry) -> bytes:
         text = entry.texts.get(self._framing)
         if text is None:
             line = encode_event(entry.event)
-            text = (
-                b"id: %b\ndata: %b\n\n" % (entry.id.encode(), line)
-                if self._framing == "sse"
-                else line + b"\n"
-            )
+            if self._framing == "sse":
+                text = b"id: %b\ndata: %b\n\n" % (entry.id.encode(), line)
+            else:
+                text = line + b"\n"
             entry.texts[self._framing] = text
         return text
 
@@ -98,22 +99,21 @@ class Frames:
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
         items = items[-rest:]  # all for 0, since -0 is 0
         # each frame but the last names how many of them still follow
-        marks = [f".{following}" if following else "" for following in range(len(items))][::-1]
+        following = reversed(range(len(items)))
+        marks = [f".{count}" if count else "" for count in following]
         return "".join(
             item.write("sse", None if number is None else number + mark)
             for item, mark in zip(items, marks, strict=True)
         ).encode()
 
-    def _gap(self, gap: Gap) -> bytes:
+    def _encode_gap(self, gap: Gap) -> bytes:
         """Return a gap in the framing and format of the stream."""
         fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
             return Item(fields, "gap").write("sse").encode()
         if self._encoder is None:
-            return (
-                encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=fields))
-                + b"\n"
-            )
+            event = Extension(run=gap.run, namespace="hub", name="gap", payload=fields)
+            return encode_event(event) + b"\n"
         return dumps({"type": "gap", "kind": "gap", **fields}).encode() + b"\n"
 
 

@@ -115,7 +115,7 @@ class Hub:
         """
         return self.channel(run)
 
-    async def listed(self) -> list[Info]:
+    async def list_runs(self) -> list[Info]:
         """Return the list of runs, the newest last; a shared hub also lists other processes'.
 
         Raises HubAway if the shared store does not answer.

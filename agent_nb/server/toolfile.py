@@ -41,11 +41,8 @@ def from_file(path: Path) -> list[Any]:
     """Return the tools or functions of a Python file. Raises UsageError if it fails or has none."""
     names = vars(_execute(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
-    marked = [  # a Tool, or a function to which `@tool` gave one
-        value
-        for value in public.values()
-        if isinstance(value, Tool) or isinstance(getattr(value, "tool", None), Tool)
-    ]
+    # a Tool, or a function to which `@tool` gave one
+    marked = [v for v in public.values() if isinstance(getattr(v, "tool", v), Tool)]
     functions = [
         value
         for value in public.values()

@@ -140,7 +140,7 @@ class Apart:
 
     def runs(self) -> Any:
         self.settle()
-        return asyncio.run(self.server.listed())
+        return asyncio.run(self.server.list_runs())
 
     def subscribe(self, run: str, *wanted: Any, **options: Any) -> Any:
         assert self.kernel.flush(PATIENCE)

@@ -366,7 +366,7 @@ async def _said(words):
 
 
 async def _listed(hub):
-    return await hub.listed()
+    return await hub.list_runs()
 
 
 @pytest_extra

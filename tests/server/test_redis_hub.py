@@ -249,7 +249,7 @@ def test_runs_of_several_kernels_are_listed_in_the_order_of_their_start(hubs, re
         kernels[i % 2].attach(log, conversation=f"talk{i % 2}")
         log.append(ev.User(content=f"question {i}"))
         kernels[i % 2].flush()
-    found = asyncio.run(server.listed())
+    found = asyncio.run(server.list_runs())
     assert [(i.run, i.prompt, i.conversation) for i in found] == [
         (f"run{i}", f"question {i}", f"talk{i % 2}") for i in range(6)
     ]
@@ -275,7 +275,7 @@ def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redi
     assert "another run has this id" in other.faults()["r"]
     assert "another run has this id" in caplog.text
     assert [e.event for e in read(server, "r")] == list(log)
-    assert asyncio.run(server.listed())[0].prompt == ""
+    assert asyncio.run(server.list_runs())[0].prompt == ""
 
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
@@ -301,10 +301,10 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
     kernel.attach(log, cancel=print, approve=print)
     log.append(ev.User(content="x"))
     assert kernel.flush()
-    info = asyncio.run(server.listed())[0]
+    info = asyncio.run(server.list_runs())[0]
     assert (info.status, info.controls) == ("running", ("cancel", "approve"))
     redis_server.command("DEL", kernel.address.key("run", "r", "alive"))
-    for info in (asyncio.run(server.listed())[0], asyncio.run(server.find("r")).info()):
+    for info in (asyncio.run(server.list_runs())[0], asyncio.run(server.find("r")).info()):
         assert (info.status, info.controls) == ("away", ())
 
 
@@ -594,7 +594,7 @@ def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, m
     log = in_progress(kernel, 3)
     key = kernel.address.key
     redis_server.command("DEL", key("run", "r", "events"), key("run", "r", "info"), key("runs"))
-    until(lambda: [i.run for i in asyncio.run(server.listed())] == ["r"])
+    until(lambda: [i.run for i in asyncio.run(server.list_runs())] == ["r"])
     assert [e.event for e in read(server, "r") if not e.n] == list(log)
 
 
@@ -699,7 +699,7 @@ def test_of_an_index_that_a_stranger_fills_only_the_newest_runs_are_read(
     for n in range(20):
         redis_server.command("ZADD", runs, -n, f"x{n}")
         redis_server.command("SET", kernel.address.key("run", f"x{n}", "info"), b"x" * 200_000)
-    assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
+    assert [info.run for info in asyncio.run(server.list_runs())] == ["mine"]
 
 
 def publish(kernel, run):
@@ -733,6 +733,6 @@ def test_garbage_in_the_index_hides_that_entry_only(hubs, redis_server, garbage,
     redis_server.command(
         how, kernel.address.key("run", name.decode("utf-8", "replace"), "info"), data
     )
-    assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
+    assert [info.run for info in asyncio.run(server.list_runs())] == ["mine"]
     publish(kernel, "later")
-    assert [info.run for info in asyncio.run(server.listed())] == ["mine", "later"]
+    assert [info.run for info in asyncio.run(server.list_runs())] == ["mine", "later"]

@@ -101,17 +101,27 @@ class Endpoints:
 
     async def list_runs(self, _request: Request) -> Response:
         """Answer with the list of runs, the newest last."""
-        return JSONResponse(
-            {"runs": [msgspec.to_builtins(info) for info in await _look_up(self.hub.listed())]}
-        )
+        runs = await _look_up(self.hub.list_runs())
+        return JSONResponse({"runs": msgspec.to_builtins(runs)})
 
     async def show_run(self, request: Request) -> Response:
         """Answer with a run's entry in the list."""
-        return JSONResponse(msgspec.to_builtins((await self._channel(request)).info()))
+        return JSONResponse(msgspec.to_builtins((await self._find_channel(request)).info()))
 
     async def new_run(self, request: Request) -> Response:
         """Start a run; answer with its id, or with its stream if the client asks for one."""
-        body = await self._body(request, NewRun)
+        body = await self._read_body(request, NewRun)
+        self._check_start(body)
+        conversation = redact_text((body.conversation or body.contextId)[:200], collect_secrets())
+        channel = await self._launch(body.message, conversation)
+        if body.stream or "text/event-stream" in request.headers.get("accept", ""):
+            return self.streams.respond(request, channel, "")
+        at = f"/runs/{channel.run}"
+        reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
+        return JSONResponse(reply, 201, headers={"Location": at})
+
+    def _check_start(self, body: NewRun) -> None:
+        """Raise HTTPException if no run can be started for a body now."""
         if self.start is None:
             raise HTTPException(405, "This server only shows runs; it starts none.")
         if not body.message.strip():
@@ -126,22 +136,12 @@ class Endpoints:
                 "Too many runs are going on. Try again when one has ended.",
                 headers={"Retry-After": "5"},
             )
-        channel = await self._launch(
-            body.message,
-            redact_text((body.conversation or body.contextId)[:200], collect_secrets()),
-        )
-        if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-            return self.streams.respond(request, channel, "")
-        at = f"/runs/{channel.run}"
-        reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
-        return JSONResponse(reply, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
         """Stream a run from its start, or after the last id that the client received."""
-        channel = await self._channel(request)
-        after = (
-            request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
-        )
+        channel = await self._find_channel(request)
+        query = request.query_params
+        after = request.headers.get("last-event-id") or query.get("lastEventId") or ""
         # nothing follows; a 204 keeps an EventSource from connecting again
         if channel.ended and after == str(channel.seq):
             return Response(status_code=204)
@@ -149,7 +149,7 @@ class Endpoints:
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
-        channel = await self._channel(request)
+        channel = await self._find_channel(request)
         if channel.ended:
             raise HTTPException(409, "The run has ended.")
         if channel.cancel is None:
@@ -159,8 +159,8 @@ class Endpoints:
 
     async def approve(self, request: Request) -> Response:
         """Answer a question about a call."""
-        channel = await self._channel(request)
-        body = await self._body(request, Answer)
+        channel = await self._find_channel(request)
+        body = await self._read_body(request, Answer)
         scopes = ("once", "args", "tool", "run")
         if body.decision not in ("allow", "deny") or body.scope not in scopes:
             raise HTTPException(422, "decision is allow or deny; scope is once, args, tool or run.")
@@ -194,11 +194,11 @@ class Endpoints:
             await _call(launched.cancel)  # unpublished, it could be neither followed nor stopped
             raise HTTPException(409, f"{fault} Start the run with a new id.") from fault
 
-    async def _channel(self, request: Request) -> Channel:
+    async def _find_channel(self, request: Request) -> Channel:
         """Return the channel of the run in the path. Raises HTTPException (404 or 503)."""
         return await _look_up(self.hub.find(request.path_params["run"]))
 
-    async def _body(self, request: Request, kind: type[Any]) -> Any:
+    async def _read_body(self, request: Request, kind: type[Any]) -> Any:
         """Return the JSON body of a request as a value of `kind`.
 
         Raises HTTPException for a body that is too slow, too large or wrong.

@@ -18,20 +18,21 @@ from functools import partial
 from typing import Any
 
 import anyio
+import msgspec
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...codecs import MEDIA, Framing, named
+from ...codecs import MEDIA, Codec, Framing, named
 from ...errors import UsageError
 from ...events import Position
 from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames
 from ..hub import Hub
-from ..subscription import Subscription
+from ..subscription import Overflow, Subscription
 from .settings import Settings
 
 
@@ -49,38 +50,26 @@ class Streams:
             raise HTTPException(
                 503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
             )
-        codec, form, framing = _format(request)
-        wanted = _filter(request.query_params)
-        overflow: Any = (
-            "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
-        )
-        # the encoder of a format with state must see the run from its start: the subscription
-        # begins there, and `Frames` leaves out what the client has; of the entry `event_id`, the
-        # client lacks the last `rest` frames
-        stateful = codec.name != CANONICAL
-        event_id, rest = Position.split_part(after) if stateful else (after, 0)
-        position, gap = channel.locate(event_id)
-        subscription = self._hub.subscribe(
-            channel.run, wanted, after="" if stateful else after, overflow=overflow
-        )
-        skip = position if stateful and gap is None else Position()
-        context: Any = {
-            "conversation": channel.conversation or channel.run,
-            "earlier": channel.earlier,
-            "rest": rest,
-        }
-        frames = Frames(codec, form, framing, **context, skip=skip, internal=wanted.internal)
-        body = self._pull(subscription, frames, [gap] if stateful and gap else [])
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **codec.headers}
+        query = request.query_params
+        form, wanted = _read_format(request), _read_filter(query)
+        overflow: Overflow = "disconnect" if query.get("overflow") == "disconnect" else "gap"
+        gaps: list[Gap] = []
+        if form.codec.name == CANONICAL:
+            frames = Frames(form.codec, form.variant, form.framing, internal=wanted.internal)
+        else:
+            frames, gaps = _begin_at_start(form, channel, after, internal=wanted.internal)
+            after = ""
+        subscription = self._hub.subscribe(channel.run, wanted, after=after, overflow=overflow)
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **form.codec.headers}
         self._open += 1
         return _StreamResponse(
-            body,
+            self._pull(subscription, frames, gaps),
             partial(self._close, subscription),
             headers=headers,
-            media_type=MEDIA[framing],
+            media_type=MEDIA[form.framing],
             sep="\n",
             ping=self._settings.keepalive,
-            ping_message_factory=_SIGNS_OF_LIFE[framing],
+            ping_message_factory=_SIGNS_OF_LIFE[form.framing],
             shutdown_event=anyio.Event(),  # never set: the hub ends the streams at shutdown
             shutdown_grace_period=self._settings.grace,
         )
@@ -137,20 +126,50 @@ _SIGNS_OF_LIFE: dict[Framing, Callable[[], Any]] = {
 }
 
 
-def _format(request: Request) -> tuple[Any, str, Framing]:
-    """Return codec, form and framing of a request. Raises HTTPException for an unknown format."""
+class _Format(msgspec.Struct, frozen=True):
+    """What a client wants to receive; `variant`: the form of the codec ("": its default)."""
+
+    codec: Codec
+    variant: str
+    framing: Framing
+
+
+def _read_format(request: Request) -> _Format:
+    """Return the format of a request. Raises HTTPException if it is unknown."""
     try:
-        codec, form = named(request.query_params.get("format") or CANONICAL)
+        codec, variant = named(request.query_params.get("format") or CANONICAL)
     except UsageError as fault:
         raise HTTPException(422, str(fault)) from fault
     accept = request.headers.get("accept", "")
     wants_lines = "text/event-stream" not in accept and any(
         kind in accept for kind in ("ndjson", "jsonl", "application/json")
     )
-    return codec, form, "ndjson" if wants_lines else "sse"
+    return _Format(codec, variant, "ndjson" if wants_lines else "sse")
 
 
-def _filter(query: Mapping[str, str]) -> Filter:
+def _begin_at_start(
+    form: _Format, channel: Channel, after: str, *, internal: bool
+) -> tuple[Frames, list[Gap]]:
+    """Return the encoder of a format with state, and a gap to report if `after` is unknown.
+
+    The encoder must see the run from its start; it leaves out what the client has.
+    """
+    event_id, rest = Position.split_part(after)  # the client lacks the entry's last `rest` frames
+    position, gap = channel.locate(event_id)
+    frames = Frames(
+        form.codec,
+        form.variant,
+        form.framing,
+        conversation=channel.conversation or channel.run,
+        earlier=channel.earlier,
+        skip=position,
+        rest=rest,
+        internal=internal,
+    )
+    return frames, [] if gap is None else [gap]
+
+
+def _read_filter(query: Mapping[str, str]) -> Filter:
     """Return the filter in a query: `kinds`, `exclude`, `path`, `internal` and `deltas`."""
 
     def names(key: str) -> frozenset[str]:

@@ -8,7 +8,8 @@ Rules
 - A message can do no more than a local call of the channel's `cancel` or `approve`; the policy
   checks edited arguments again.
 - An answer names the question that its sender saw, and counts only if this question is still open.
-- A message that `messages` rejects changes nothing. Up to `SAID` rejections of a run are logged.
+- A message that `messages` rejects changes nothing. Up to `MOST_LOGGED` rejections of a run are
+  logged.
 - A server that has readers of a run sends `listening` again and again. The run waits for answers
   only while such messages arrive.
 """
@@ -26,11 +27,11 @@ from ..channel import Channel
 from .link import LOG, Command, Link, Refusal
 from .messages import Gate, Message, Refused, new_message, question_hash, seal_message
 from .mirror import Mirror
-from .reader import KEPT, Reader
+from .reader import INBOX_LIFETIME, Reader
 
 PATIENCE = 8.0  # seconds to wait for the reply of a kernel
 HEARD = 25.0  # seconds for which a `listening` message counts
-SAID = 20  # logged rejections for each run, and for replies
+MOST_LOGGED = 20  # logged rejections for each run, and for replies
 _UNREAD = 600  # seconds after which unread messages expire
 
 
@@ -51,7 +52,7 @@ class Control:
         # run -> inbox of each server with readers of the run -> monotonic s until which it counts
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        reader.answers(self._take_replies)
+        reader.deliver_inbox_to(self._take_replies)
 
     # The kernel's end.
 
@@ -105,7 +106,7 @@ class Control:
     def _refuse(self, whose: str, why: str) -> None:
         """Log why a message for a run, or a reply to this server, was rejected."""
         count = self._refusals[whose] = self._refusals.get(whose, 0) + 1
-        if count <= SAID:
+        if count <= MOST_LOGGED:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, request: Message) -> None:
@@ -127,7 +128,7 @@ class Control:
         fields = seal_message(reply, self.key)
         with suppress(HubAway):  # the sender stops waiting after `PATIENCE`
             added: Command = ("XADD", request.back, "MAXLEN", "~", 1000, "*", *fields)
-            await self._link.pipe([added, ("EXPIRE", request.back, KEPT)])
+            await self._link.pipe([added, ("EXPIRE", request.back, INBOX_LIFETIME)])
 
     # The server's end.
 

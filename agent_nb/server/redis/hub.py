@@ -113,7 +113,7 @@ class RedisHub(Hub):
 
         After `seconds` in which nothing was published, give up and return False.
         """
-        return _THREAD.submit(self._publisher.drained(seconds)).result()
+        return _THREAD.submit(self._publisher.drain(seconds)).result()
 
     # Reading.
 
@@ -129,11 +129,11 @@ class RedisHub(Hub):
             return self.channel(run)
         return await _THREAD.run(self._mirrors.find(run))
 
-    async def listed(self) -> list[Info]:
+    async def list_runs(self) -> list[Info]:
         """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
         own = {info.run: info for info in self.runs()}
         try:
-            listed = [published.info for published in await _THREAD.run(self._index.listed())]
+            listed = [published.info for published in await _THREAD.run(self._index.list_runs())]
         except HubAway:
             if not own:
                 raise
@@ -222,7 +222,7 @@ class RedisHub(Hub):
 
     async def _finish(self) -> None:
         """Publish what is left, stop the endless work, and close the connections."""
-        await self._publisher.drained(0.0 if self._link.away else DRAIN)
+        await self._publisher.drain(0.0 if self._link.away else DRAIN)
         tasks = self._tasks
         for _ in range(3):  # a client of Redis may lose a cancellation
             for task in tasks:

@@ -35,17 +35,17 @@ class Index:
         self._link = link
         self._key = link.address.key
 
-    def about(self, run: str, about: Published, seconds: int) -> list[Command]:
+    def make_info_commands(self, run: str, published: Published, seconds: int) -> list[Command]:
         """Return the commands that store a run's info for `seconds`, and a sign of life."""
-        info = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
-        return [info, *self.alive(run, seconds)]
+        info = ("SET", self._key("run", run, "info"), msgspec.json.encode(published))
+        return [info, *self.make_beat_commands(run, seconds)]
 
-    def alive(self, run: str, seconds: int) -> list[Command]:
+    def make_beat_commands(self, run: str, seconds: int) -> list[Command]:
         """Return the commands that store a publisher's sign of life and renew the run's info."""
         beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
         return [beat, ("EXPIRE", self._key("run", run, "info"), seconds)]
 
-    def gone(self, run: str) -> Command:
+    def make_leave_command(self, run: str) -> Command:
         """Return the command that removes the sign of life of a run's publisher."""
         return ("UNLINK", self._key("run", run, "alive"))
 
@@ -61,22 +61,20 @@ class Index:
             await self._remove_oldest(run, most)
 
     async def _remove_oldest(self, new: str, most: int) -> None:
+        """Remove the oldest ended runs; at most `most` stay, `new` included."""
         known = await self._read_range(0, MOST - 1)
         # a run without an info counts as ended: its info has expired, or cannot be read
-        ended = [
-            r for r, entry in known if r != new and (not entry or entry.info.status != "running")
-        ]
+        going_on = {new, *(r for r, entry in known if entry and entry.info.status == "running")}
+        ended = [r for r, _ in known if r not in going_on]
         # one more than the limit requires, to leave room for `new`
         removed = ended[: max(len(ended) - most + 1, 0)]
-        commands: list[Command] = [
-            (
-                "UNLINK",
-                *(self._key("run", r, what) for what in ("events", "info", "alive", "control")),
-            )
-            for r in removed
-        ]
-        if removed:
-            await self._link.pipe([("ZREM", self._key("runs"), *removed), *commands])
+        if not removed:
+            return
+        commands: list[Command] = [("ZREM", self._key("runs"), *removed)]
+        for run in removed:
+            keys = (self._key("run", run, what) for what in ("events", "info", "alive", "control"))
+            commands.append(("UNLINK", *keys))
+        await self._link.pipe(commands)
 
     async def _read_range(self, first: int, last: int) -> list[tuple[str, Published | None]]:
         """Return (run, its info or None) for a range of positions in the index."""
@@ -90,7 +88,7 @@ class Index:
         """Return the command that reads a run's info, up to one byte more than allowed."""
         return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
-    async def listed(self) -> list[Published]:
+    async def list_runs(self) -> list[Published]:
         """Return the info of all runs, the newest last. Raises HubAway."""
         entries = await self._read_range(-MOST, -1)
         known = [run for name, run in entries if run is not None and run.info.run == name]

@@ -10,7 +10,7 @@ Rules
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
 - The beginning and the end of an outage are logged once. A beginning is not logged before Redis has
   answered for the first time, nor within `_QUIET` seconds of the last one. The waits between
-  attempts grow from `FIRST` to `MOST` seconds.
+  attempts grow from `FIRST_WAIT` to `LONGEST_WAIT` seconds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,7 @@ from ...errors import HubAway, MissingExtra
 from .address import RedisAddress
 
 LOG = logging.getLogger("agent_nb.hub")
-FIRST, MOST = 0.05, 5.0  # seconds between attempts
+FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0  # seconds between attempts
 _ANSWER = 10.0  # seconds to wait for the answer to a command
 _QUIET = 60.0  # seconds between warnings
 # how the texts of errors begin that Redis sends while it cannot serve: they count as an outage
@@ -100,17 +101,15 @@ class Link:
             raise self._note_outage(fault) from None
         return [(key.decode("utf-8", "replace"), entries) for key, entries in streams or ()]
 
-    async def returned(self) -> None:
+    async def wait_until_back(self) -> None:
         """Wait until Redis answers again."""
-        wait = FIRST
+        wait = FIRST_WAIT
         while True:
-            try:
+            with suppress(HubAway):
                 if not isinstance(await self.ask("PING"), Refusal):
-                    break
-            except HubAway:
-                pass
+                    return
             await asyncio.sleep(wait * (0.5 + random.random() / 2))  # noqa: S311  (spreads clients)
-            wait = min(wait * 2, MOST)
+            wait = min(wait * 2, LONGEST_WAIT)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -28,12 +28,12 @@ from ...events import Position
 from ..channel import Channel, Entry, Shared
 from .entries import LARGEST, encode_entry, split_id, stream_id
 from .index import Index
-from .link import FIRST, LOG, MOST, Command, Link, Refusal
+from .link import FIRST_WAIT, LOG, LONGEST_WAIT, Command, Link, Refusal
 from .mirror import Published
 
-BATCH = 256  # entries of a batch, at most
+BATCH_ENTRIES = 256  # entries of a batch, at most
 AT_ONCE = 8  # runs that are published concurrently
-BYTES = 4 << 20  # bytes of a batch, about
+BATCH_BYTES = 4 << 20  # bytes of a batch, about
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,23 +110,23 @@ class Publisher:
         self._loop = asyncio.get_running_loop()
         self._due.update(self._runs)
         self._news.set()
-        wait = FIRST
+        wait = FIRST_WAIT
         while True:
             await self._news.wait()
             self._news.clear()
             self._idle.clear()
             try:
                 while self._due:
-                    await self._round()
-                wait = FIRST
+                    await self._publish_round()
+                wait = FIRST_WAIT
             except HubAway:
                 await asyncio.sleep(wait)
-                wait = min(wait * 2, MOST)
+                wait = min(wait * 2, LONGEST_WAIT)
                 await self._resume()
             if not self._due:
                 self._idle.set()
 
-    async def drained(self, patience: float) -> bool:
+    async def drain(self, patience: float) -> bool:
         """Wait until all entries are published and return True.
 
         After `patience` seconds in which nothing was published, give up and return False.
@@ -148,15 +148,12 @@ class Publisher:
         now = time.monotonic()
         for run, out in list(self._runs.items()):
             if out.ended and out.deltas and now - out.ended > self._limits.deltas:
-                await self._delete(out, 0)
+                await self._delete_deltas(out, 0)
             if not out.listed or out.channel.ended:
                 continue
-            renewed, *_ = await self._link.pipe(
-                [
-                    ("EXPIRE", self._key(run), self._limits.lifetime),
-                    *self._index.alive(run, self._limits.lifetime),
-                ]
-            )
+            lifetime = self._limits.lifetime
+            beat = self._index.make_beat_commands(run, lifetime)
+            renewed, *_ = await self._link.pipe([("EXPIRE", self._key(run), lifetime), *beat])
             # the key is gone, by a restart or by hand: publish the run from its beginning
             if renewed == 0 and out.position > Position():
                 out.back_to((0, 0))
@@ -166,22 +163,28 @@ class Publisher:
     async def leave(self) -> None:
         """Mark the running runs as without a publisher. Raises HubAway."""
         await self._link.pipe(
-            [self._index.gone(o.channel.run) for o in self._runs.values() if not o.channel.ended]
+            [
+                self._index.make_leave_command(o.channel.run)
+                for o in self._runs.values()
+                if not o.channel.ended
+            ]
         )
 
-    async def _round(self) -> None:
+    async def _publish_round(self) -> None:
         """Publish a batch of every run with new entries, `AT_ONCE` runs at a time."""
         runs = list(self._due)
         self._due.difference_update(run for run in runs if run not in self._runs)
         due = [self._runs[run] for run in runs if run in self._runs]
         for start in range(0, len(due), AT_ONCE):
             group = due[start : start + AT_ONCE]
-            outcomes = await asyncio.gather(*map(self._publish_one, group), return_exceptions=True)
+            outcomes = await asyncio.gather(
+                *map(self._publish_batch, group), return_exceptions=True
+            )
             for fault in outcomes:
                 if isinstance(fault, BaseException):
                     raise fault
 
-    async def _publish_one(self, out: Outgoing) -> None:
+    async def _publish_batch(self, out: Outgoing) -> None:
         """Publish a batch of one run; a fault ends the publishing of this run. Raises HubAway."""
         self._due.discard(out.channel.run)
         try:
@@ -201,12 +204,12 @@ class Publisher:
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
         with self._shared.lock:
-            unsent, _ = out.channel.read(out.position, BATCH)
+            unsent, _ = out.channel.read(out.position, BATCH_ENTRIES)
         if not unsent:
             if not out.listed:
-                await self._list(out)
+                await self._list_run(out)
             return False
-        entries, commands = self._batch(out, unsent)
+        entries, commands = self._make_batch(out, unsent)
         last, *replies = await self._link.pipe(commands, whole=True)
         if out.position > Position() and last == []:  # Redis restarted, with older data or none
             await self._link.ask("DEL", self._key(out.channel.run))
@@ -214,27 +217,28 @@ class Publisher:
             out.listed = False
             return True
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
-        if refused and not await self._are_stored(out, refused, replies):
+        if refused and (why := await self._find_conflict(out, refused, replies)):
+            self._give_up(out, why)
             return False
         out.position = entries[-1].position
         self._sent_count += len(entries)
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
-            await self._list(out)
+            await self._list_run(out)
         if len(out.deltas) > self._keep * 5 // 4:  # a quarter at once, to send few commands
-            await self._delete(out, self._keep)
+            await self._delete_deltas(out, self._keep)
         if out.channel.ended and out.position == out.channel.newest:
             out.ended = out.ended or time.monotonic()
         return True
 
-    async def _list(self, out: Outgoing) -> None:
+    async def _list_run(self, out: Outgoing) -> None:
         """Store the info of a run, and add the run to the index."""
-        await self._link.pipe(self._about(out.channel))
+        await self._link.pipe(self._make_info_commands(out.channel))
         if not out.listed:
             await self._index.add(out.channel.run, self._limits.runs)
             out.listed = True
 
-    def _batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
+    def _make_batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
         """Return the entries of a batch, and the commands that publish it as one transaction.
 
         The first command reads whether the last published entry is still in Redis, the others add
@@ -248,31 +252,28 @@ class Publisher:
         for entry in entries:
             fields = encode_entry(entry, self._limits.largest)
             size += len(fields[1])
-            if commands and size > BYTES:
+            if commands and size > BATCH_BYTES:
                 break
             commands.append(("XADD", key, *existing, *most, stream_id(entry), *fields))
-        return entries[: len(commands)], [
-            ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1),
-            *commands,
-        ]
+        last: Command = ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1)
+        return entries[: len(commands)], [last, *commands]
 
-    async def _are_stored(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
-        """Return whether Redis holds the refused events, or has trimmed them; else give up."""
+    async def _find_conflict(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> str:
+        """Return why a run cannot be published; "" if Redis has, or had, the refused events."""
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # the complete event makes up for a refused delta
         hits = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
         for entry, hit in zip(stored, hits, strict=True):
+            if hit == []:  # trimmed
+                continue
             fields = encode_entry(entry, self._limits.largest)
-            gone = hit == []
-            if not gone and not (isinstance(hit, list) and hit[0][1] == fields):
+            if not isinstance(hit, list) or hit[0][1] != fields:
                 refusal = next((r.text for r in replies if isinstance(r, Refusal)), "")
                 reason = "another run has this id" if "equal or smaller" in refusal else refusal
-                self._give_up(out, f"event {entry.seq} is refused: {reason}")
-                return False
+                return f"event {entry.seq} is refused: {reason}"
         if [] in hits and await self._is_ahead(out):
-            self._give_up(out, "its stream has entries that the run has not come to")
-            return False
-        return True
+            return "its stream has entries that the run has not come to"
+        return ""
 
     async def _is_ahead(self, out: Outgoing) -> bool:
         """Return whether Redis has entries that the run itself has not produced yet."""
@@ -280,7 +281,7 @@ class Publisher:
         seq, _, n = out.channel.newest
         return isinstance(top, list) and bool(top) and split_id(top[0][0]) > (seq, n)
 
-    async def _delete(self, out: Outgoing, keep: int) -> None:
+    async def _delete_deltas(self, out: Outgoing, keep: int) -> None:
         """Delete a run's deltas in Redis, except the newest `keep`."""
         key = self._key(out.channel.run)
         while len(out.deltas) > keep:
@@ -290,7 +291,7 @@ class Publisher:
     async def _resume(self) -> None:
         """Wait until Redis answers; then let each run continue after the newest entry in Redis."""
         while True:
-            await self._link.returned()
+            await self._link.wait_until_back()
             runs = [out for out in list(self._runs.values()) if not self._is_over(out)]
             queries: list[Command] = [
                 ("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1) for out in runs
@@ -307,17 +308,16 @@ class Publisher:
             return
 
     def _is_over(self, out: Outgoing) -> bool:
-        return bool(out.fault) or (
-            bool(out.ended) and time.monotonic() - out.ended > self._limits.lifetime
-        )
+        expired = out.ended and time.monotonic() - out.ended > self._limits.lifetime
+        return bool(out.fault or expired)
 
-    def _about(self, channel: Channel) -> list[Command]:
+    def _make_info_commands(self, channel: Channel) -> list[Command]:
         """Return the commands that store a run's info, and renew the expiry of its stream."""
         with self._shared.lock:
             about = Published(channel.info(), channel.earlier, channel.epoch)
         lifetime = self._limits.lifetime
         commands: list[Command] = [("EXPIRE", self._key(channel.run), lifetime)]
-        return [*commands, *self._index.about(channel.run, about, lifetime)]
+        return [*commands, *self._index.make_info_commands(channel.run, about, lifetime)]
 
     def _key(self, run: str) -> str:
         return self._link.address.key("run", run, "events")

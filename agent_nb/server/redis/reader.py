@@ -16,11 +16,11 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import HubAway
-from .link import FIRST, LOG, Link
+from .link import FIRST_WAIT, LOG, Link
 
-COUNT = 128  # entries of one stream at once
-BLOCK = 5.0  # s
-KEPT = 3600  # s after its latest entry, when an inbox expires
+MOST_ENTRIES = 128  # entries of one stream at once
+LONGEST_READ = 5.0  # s that a read waits for an entry
+INBOX_LIFETIME = 3600  # s after its latest entry
 Deliver = Callable[[list[Any]], None]
 
 
@@ -31,32 +31,34 @@ class Reader:
         self._link = link
         self.inbox = link.address.key("inbox", secrets.token_hex(8))
         self._cursors: dict[str, str] = {self.inbox: "0-0"}
-        self._deliver: dict[str, Deliver] = {}
+        self._receivers: dict[str, Deliver] = {}  # key of a stream -> what takes its entries
 
-    def answers(self, deliver: Deliver) -> None:
+    def deliver_inbox_to(self, deliver: Deliver) -> None:
         """Pass the messages in the inbox to `deliver`."""
-        self._deliver[self.inbox] = deliver
+        self._receivers[self.inbox] = deliver
 
     async def follow(self, key: str, after: str, deliver: Deliver) -> None:
         """Begin to read a stream after the id `after`; its entries go to `deliver`."""
-        self._cursors[key], self._deliver[key] = after, deliver
+        self._cursors[key], self._receivers[key] = after, deliver
         wake = ("XADD", self.inbox, "MAXLEN", "~", 1000, "*", b"w", b"1")
         with suppress(HubAway):  # then the blocking read has ended too
-            await self._link.pipe([wake, ("EXPIRE", self.inbox, KEPT)])
+            await self._link.pipe([wake, ("EXPIRE", self.inbox, INBOX_LIFETIME)])
 
     def leave(self, key: str) -> None:
         """Stop reading a stream."""
         self._cursors.pop(key, None)
-        self._deliver.pop(key, None)
+        self._receivers.pop(key, None)
 
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
             try:
-                streams = await self._link.read(dict(self._cursors), count=COUNT, block=BLOCK)
+                streams = await self._link.read(
+                    dict(self._cursors), count=MOST_ENTRIES, block=LONGEST_READ
+                )
             except HubAway:
-                await asyncio.sleep(FIRST)
-                await self._link.returned()
+                await asyncio.sleep(FIRST_WAIT)
+                await self._link.wait_until_back()
                 await self._drop_other_kinds()
                 continue
             for key, entries in streams:
@@ -77,11 +79,10 @@ class Reader:
         if key not in self._cursors or not entries:
             return
         self._cursors[key] = entries[-1][0].decode()
+        deliver = self._receivers.get(key)
+        if deliver is None:  # an inbox that nobody reads yet
+            return
         try:
-            self._deliver.get(key, _drop)(entries)
+            deliver(entries)
         except Exception:  # one stream's fault must not stop the others
             LOG.exception("entries of %s could not be used", key)
-
-
-def _drop(_entries: list[Any]) -> None:
-    """Ignore entries for which no function was set."""
