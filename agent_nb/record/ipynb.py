@@ -28,9 +28,9 @@ from ..errors import UsageError
 from ..wire import as_dict, as_list, loads
 
 NOTEBOOK_SUFFIX = ".ipynb"
-HIDDEN = frozenset({".ipynb_checkpoints"})  # folders where the Jupyter server keeps copies
+HIDDEN_FOLDERS = frozenset({".ipynb_checkpoints"})  # where the Jupyter server keeps copies
 MARKER = "<<<<<<<"  # the line by which git begins a conflict
-CONFLICT = (  # the message of MergeConflictError
+CONFLICT_MESSAGE = (  # the message of MergeConflictError
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
     "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
     "of cells: edit it."
@@ -56,7 +56,7 @@ def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
         return [path_or_glob]
     else:
         files = (Path(p) for p in glob.iglob(str(path_or_glob), recursive=True))
-    return sorted({f for f in files if f.is_file() and not HIDDEN.intersection(f.parts)})
+    return sorted({f for f in files if f.is_file() and not HIDDEN_FOLDERS.intersection(f.parts)})
 
 
 def read_notebook(path: str | Path) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _read_json(path: str | Path) -> Any:
         line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith(MARKER)), 0)
         if not line:
             raise
-        message = CONFLICT.format(path=path, name=Path(path).name, line=line)
+        message = CONFLICT_MESSAGE.format(path=path, name=Path(path).name, line=line)
         raise MergeConflictError(message) from fault
 
 

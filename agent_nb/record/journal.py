@@ -96,23 +96,6 @@ class Journal:
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
 
-    def _open(self, where: Path, name: str, header: Header) -> None:
-        """Make and lock the file, give it its name and write its header. Raises OSError."""
-        make_private_folder(where)
-        # `files` does not list the first name: its ending is another one
-        path, unlisted = where / name, where / f".{name}.new"
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        self._file = os.open(unlisted, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        try:
-            file_lock.take_lock(self._file)
-            unlisted.rename(path)
-        except OSError:
-            _remove(unlisted)
-            raise
-        self.path = path
-        self._write(msgspec.json.encode(header) + b"\n")
-
     def __call__(self, event: Event) -> None:
         """Write one event; a journal that has ended ignores it."""
         if self._file < 0:
@@ -125,25 +108,6 @@ class Journal:
             self._end(
                 f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."
             )
-
-    def _encode(self, event: Event) -> bytes:
-        line = encode_event(event)
-        if not self._home.occurs_in(line.decode()):
-            return line
-        packed = Packer(self._home, _WHOLE).pack(msgspec.json.decode(line))
-        return encode_canonical({HIDDEN: packed}).encode()
-
-    def _end(self, warning: str) -> None:
-        """Stop writing, and warn; the run goes on."""
-        self.close()
-        self.warning = warning
-        self._warn(warning)
-
-    def _write(self, line: bytes) -> None:
-        """Hand a line to the operating system, which may accept it in parts. Raises OSError."""
-        unwritten = memoryview(line)
-        while unwritten:
-            unwritten = unwritten[os.write(self._file, unwritten) :]
 
     def close(self, *, discard: bool = False) -> None:
         """End the journal; with `discard`, remove its file (the run is saved elsewhere)."""
@@ -196,10 +160,41 @@ class Journal:
         except OSError:
             return False
 
+    def _open(self, where: Path, name: str, header: Header) -> None:
+        """Make and lock the file, give it its name and write its header. Raises OSError."""
+        make_private_folder(where)
+        # `files` does not list the first name: its ending is another one
+        path, unlisted = where / name, where / f".{name}.new"
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        self._file = os.open(unlisted, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        try:
+            file_lock.take_lock(self._file)
+            unlisted.rename(path)
+        except OSError:
+            _remove(unlisted)
+            raise
+        self.path = path
+        self._write(msgspec.json.encode(header) + b"\n")
 
-def _safe_name(run: str) -> str:
-    """Return a run id as a part of a file name: other characters become _, 64 at most."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
+    def _encode(self, event: Event) -> bytes:
+        line = encode_event(event)
+        if not self._home.occurs_in(line.decode()):
+            return line
+        packed = Packer(self._home, _WHOLE).pack(msgspec.json.decode(line))
+        return encode_canonical({HIDDEN: packed}).encode()
+
+    def _end(self, warning: str) -> None:
+        """Stop writing, and warn; the run goes on."""
+        self.close()
+        self.warning = warning
+        self._warn(warning)
+
+    def _write(self, line: bytes) -> None:
+        """Hand a line to the operating system, which may accept it in parts. Raises OSError."""
+        unwritten = memoryview(line)
+        while unwritten:
+            unwritten = unwritten[os.write(self._file, unwritten) :]
 
 
 def remove_old_journals(
@@ -237,3 +232,8 @@ def _remove(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _safe_name(run: str) -> str:
+    """Return a run id as a part of a file name: other characters become _, 64 at most."""
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]

@@ -30,83 +30,6 @@ class Candidates(msgspec.Struct, frozen=True):
     source: Source
 
 
-_FILE = Candidates("file", files_ending())
-_PROVIDER = Candidates("provider", names.provider_names)
-_RUN = Candidates("run", names.run_ids)
-_SERVER_ACTION = Candidates("action", fixed_words("allow", "revoke", "stop"))
-_EXPORTED = Candidates("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
-# name of an option in the parser (argparse's `dest`) -> what its value can be
-OPTION_VALUES: dict[str, Candidates] = {
-    "model": Candidates("model", names.model_names),
-    "tools": Candidates("tool", names.tool_names),
-    "dialect": Candidates("dialect", lambda *_: list_plugins("dialects")),
-    "output": Candidates("variable", names.variable_names),
-    "kind": Candidates("type", names.type_names),
-    "conversation": Candidates("conversation", names.conversation_names),
-    "approve": Candidates(
-        "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
-    ),
-    "attach": Candidates("file", names.attachable_names),
-    "source": _FILE,
-    "map": Candidates("data", names.table_names),
-    "store": _FILE,
-    "codec": Candidates("codec", lambda *_: list_plugins("codecs")),
-    "reasoning": Candidates("effort", fixed_words(*option_table.EFFORTS)),
-}
-LIST_OPTIONS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
-# the arguments of a command, in order; the last entry also serves further arguments, unless None
-COMMAND_ARGUMENTS: dict[str, tuple[Candidates | None, ...]] = {
-    "models": (_PROVIDER, None),
-    "key": (_PROVIDER, Candidates("option", fixed_words("--keyring")), None),
-    "trust-folder": (
-        Candidates("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),
-    ),
-    "revoke": (Candidates("tool", lambda *_: KERNEL_PERMISSIONS.names),),
-    "context": (Candidates("option", fixed_words("--context", "-t", "-m")),),
-    "mcp": (_SERVER_ACTION, Candidates("server", names.server_names)),
-    "reset": (Candidates("conversation", names.conversation_names), None),
-    "show": (_RUN, None),
-    "events": (_RUN, None),
-    "attach": (Candidates("option", fixed_words("-o", "--token", "--no-record")),),
-    "recover": (Candidates("run", fixed_words("all", "others")), None),
-    "forget": (Candidates("cell", lambda session, _: ["all", "maps", *session.runs]), None),
-    "cell": (Candidates("cell", names.offered_cells), _RUN, None),
-    "export": (_EXPORTED, _RUN, None),
-}
-
-
-class Option(msgspec.Struct, frozen=True):
-    """An option of the table, as completion needs it.
-
-    `destination`: argparse's `dest`. `repeats`: the option may stand twice. `choices`: its fixed
-    values, () if it takes others.
-    """
-
-    destination: str
-    takes_value: bool
-    repeats: bool
-    choices: tuple[str, ...]
-
-
-def _read_option(flags: Sequence[str], keywords: dict[str, Any]) -> Option:
-    """Return an entry of the option table as completion needs it."""
-    long = next((flag for flag in flags if flag.startswith("--")), flags[0])
-    action = keywords.get("action", "store")
-    return Option(
-        keywords.get("dest") or long.lstrip("-").replace("-", "_"),
-        action in ("store", "append"),
-        action == "append",
-        tuple(keywords.get("choices", ())),
-    )
-
-
-_OPTIONS = {  # by each name of the option, such as `-m` and `--model`
-    name: _read_option(flags, keywords)
-    for flags, keywords in option_table.OPTIONS
-    for name in flags
-}
-
-
 class Completions(msgspec.Struct, frozen=True):
     """The names that fit, and the text before the cursor that they replace (`prefix`).
 
@@ -203,3 +126,77 @@ def _select_fitting(candidates: Iterable[str], kind: str, prefix: str) -> Comple
 def _is_typable(name: str) -> bool:
     """Return whether a name can be written on a line without quotes."""
     return name.isprintable() and not any(c.isspace() or c in "'\"" for c in name)
+
+
+class Option(msgspec.Struct, frozen=True):
+    """An option of the table, as completion needs it.
+
+    `destination`: argparse's `dest`. `repeats`: the option may stand twice. `choices`: its fixed
+    values, () if it takes others.
+    """
+
+    destination: str
+    takes_value: bool
+    repeats: bool
+    choices: tuple[str, ...]
+
+
+def _read_option(flags: Sequence[str], keywords: dict[str, Any]) -> Option:
+    """Return an entry of the option table as completion needs it."""
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0])
+    action = keywords.get("action", "store")
+    return Option(
+        keywords.get("dest") or long.lstrip("-").replace("-", "_"),
+        action in ("store", "append"),
+        action == "append",
+        tuple(keywords.get("choices", ())),
+    )
+
+
+_FILE = Candidates("file", files_ending())
+_PROVIDER = Candidates("provider", names.provider_names)
+_TRUSTED = Candidates("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)])
+_RUN = Candidates("run", names.run_ids)
+_SERVER_ACTION = Candidates("action", fixed_words("allow", "revoke", "stop"))
+_EXPORTED = Candidates("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
+# name of an option in the parser (argparse's `dest`) -> what its value can be
+OPTION_VALUES: dict[str, Candidates] = {
+    "model": Candidates("model", names.model_names),
+    "tools": Candidates("tool", names.tool_names),
+    "dialect": Candidates("dialect", lambda *_: list_plugins("dialects")),
+    "output": Candidates("variable", names.variable_names),
+    "kind": Candidates("type", names.type_names),
+    "conversation": Candidates("conversation", names.conversation_names),
+    "approve": Candidates(
+        "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
+    ),
+    "attach": Candidates("file", names.attachable_names),
+    "source": _FILE,
+    "map": Candidates("data", names.table_names),
+    "store": _FILE,
+    "codec": Candidates("codec", lambda *_: list_plugins("codecs")),
+    "reasoning": Candidates("effort", fixed_words(*option_table.EFFORTS)),
+}
+LIST_OPTIONS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
+# the arguments of a command, in order; the last entry also serves further arguments, unless None
+COMMAND_ARGUMENTS: dict[str, tuple[Candidates | None, ...]] = {
+    "models": (_PROVIDER, None),
+    "key": (_PROVIDER, Candidates("option", fixed_words("--keyring")), None),
+    "trust-folder": (_TRUSTED,),
+    "revoke": (Candidates("tool", lambda *_: KERNEL_PERMISSIONS.names),),
+    "context": (Candidates("option", fixed_words("--context", "-t", "-m")),),
+    "mcp": (_SERVER_ACTION, Candidates("server", names.server_names)),
+    "reset": (Candidates("conversation", names.conversation_names), None),
+    "show": (_RUN, None),
+    "events": (_RUN, None),
+    "attach": (Candidates("option", fixed_words("-o", "--token", "--no-record")),),
+    "recover": (Candidates("run", fixed_words("all", "others")), None),
+    "forget": (Candidates("cell", lambda session, _: ["all", "maps", *session.runs]), None),
+    "cell": (Candidates("cell", names.offered_cells), _RUN, None),
+    "export": (_EXPORTED, _RUN, None),
+}
+_OPTIONS = {  # by each name of the option, such as `-m` and `--model`
+    name: _read_option(flags, keywords)
+    for flags, keywords in option_table.OPTIONS
+    for name in flags
+}

@@ -33,16 +33,16 @@ def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
     @context_matcher(identifier=IDENTIFIER, priority=PRIORITY)  # type: ignore[untyped-decorator]
     def agent_nb_matcher(context: Any) -> dict[str, Any]:
-        fitting = _find_names(
+        offered = _find_names(
             session, context.full_text, context.cursor_line, context.cursor_position
         )
         completions = [
-            SimpleCompletion(name, type=fitting.kinds.get(name, fitting.kind))
-            for name in fitting.names
+            SimpleCompletion(name, type=offered.kinds.get(name, offered.kind))
+            for name in offered.names
         ]
         return {
             "completions": completions,
-            "matched_fragment": fitting.prefix,
+            "matched_fragment": offered.prefix,
             "suppress": bool(completions),
             "ordered": True,
         }
@@ -59,10 +59,10 @@ def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
     def agent_nb_matcher(text: str) -> list[str]:
         line = shell.Completer.text_until_cursor
         above = _lines_above(shell, line)
-        fitting = _find_names(session, "\n".join([*above, line]), len(above), len(line))
+        offered = _find_names(session, "\n".join([*above, line]), len(above), len(line))
         # IPython's word may begin later than the name, at a character such as `/` or `:` in it
-        extra = len(fitting.prefix) - len(text)
-        return [name[extra:] for name in fitting.names] if extra >= 0 else []
+        extra = len(offered.prefix) - len(text)
+        return [name[extra:] for name in offered.names] if extra >= 0 else []
 
     agent_nb_matcher.matcher_identifier = IDENTIFIER  # type: ignore[attr-defined]
     return agent_nb_matcher

