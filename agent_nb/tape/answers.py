@@ -42,7 +42,7 @@ def read_answers(record: Record) -> list[TapedAnswer]:
     Raises UsageError if the record is damaged or the answer has too many choices.
     """
     exchange = read_exchange(record)
-    if exchange is None or not exchange.replayable:
+    if exchange is None or not exchange.is_replayable:
         return []
     return [_read_answer(exchange, body) for body in _split_choices(exchange.response.body)]
 

@@ -68,7 +68,7 @@ class Body(msgspec.Struct, frozen=True):
         return cls("digest", {"sha256": digest, "bytes": len(data)})
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether the last chunk of a stream says that no other follows."""
         last = self.value[-1] if self.kind == "stream" and self.value else {}
         data = as_dict(last.get("data"))
@@ -110,7 +110,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = True
 
     @property
-    def retried(self) -> bool:
+    def is_retried(self) -> bool:
         """Whether an SDK sends the request again after this answer."""
         return self.status in RETRIED
 
@@ -134,7 +134,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 1
 
     @property
-    def replayable(self) -> bool:
+    def is_replayable(self) -> bool:
         """Whether the request and the whole answer are known."""
         known = "digest" not in (self.request.body.kind, self.response.body.kind)
         return known and self.response.complete

@@ -51,7 +51,7 @@ class Received:
                 body = Body.read(data, headers.get("content-type", ""))
         kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
-        whole = self.complete or body.ended or headers.get("content-length") == str(self._size)
+        whole = self.complete or body.is_ended or headers.get("content-length") == str(self._size)
         return Response(status=status, headers=kept, body=body, complete=whole)
 
     def _join(self, encoding: str) -> bytes:

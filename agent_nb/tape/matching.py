@@ -74,10 +74,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, record: Record, masks: TapeMasks) -> Recording | None:
-        """Return the exchange of a record whose hash was checked, None if nothing can replay it.
-
-        Raises UsageError if the record is damaged.
-        """
+        """Return what a checked record holds, None if nothing replays it. Raises UsageError."""
         exchange = read_exchange(record)
         if exchange is None:
             return None
@@ -133,7 +130,7 @@ class TapeIndex:
         used: Mapping[str, Sequence[Sequence[str]]] = {},
     ) -> None:
         self._masks, self._used = masks, used
-        self._recordings = [r for r in recordings if r.exchange.replayable]
+        self._recordings = [r for r in recordings if r.exchange.is_replayable]
         self._by_key: dict[str, list[Recording]] = {}
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)

@@ -29,40 +29,12 @@ from .columns import INDEXES
 from .exchange import Body, Exchange, Request
 
 OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encrypted_content"})
-_SHORTEST = 8  # characters of a secret in a header, a query or a body
+_SHORTEST_SECRET = 8  # characters, in a header, a query or a body
 _key_header = re.compile(r"auth|token|secret|cookie|password|signature|api-?key|-key$").search
 _KEY = r"(?:[\w-]*[-_])?(?:api[-_]?key|access[-_]?token|client[-_]?secret|password)"
 _key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
 _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
 _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&]+)")
-
-
-def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets of at least `_SHORTEST` characters that a request carries, by name."""
-    found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
-    return {
-        name: value
-        for name, value in found.items()
-        # a redirect that is served from its record has redacted keys
-        if len(value) >= _SHORTEST and not value.startswith("[redacted ")
-    }
-
-
-def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, value in headers.items():
-        if _key_header(name) and value.strip():
-            # the last word: `Authorization` has a scheme before the key, as in `Bearer KEY`
-            yield f"header {name}", value.split()[-1]
-        if name == "cookie":
-            pairs = (pair.partition("=") for pair in value.split(";"))
-            yield from ((f"cookie {key.strip()}", text.strip()) for key, _, text in pairs)
-    yield from ((f"query {m[2]}", unquote_plus(m[3])) for m in _QUERY.finditer(request.query))
-    body = request.body
-    fields = as_dict(body.value).items() if body.kind == "json" else ()
-    yield from ((f"field {k}", v) for k, v in fields if isinstance(v, str) and _key_field(k))
-    yield from list_ids(body.value)
-    if body.kind == "text":
-        yield from ((f"field {m[1]}", m[2]) for m in _FORM.finditer(body.value))
 
 
 def redact_exchange(
@@ -89,6 +61,39 @@ def redact_exchange(
     )
 
 
+def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets that a request carries, by name, if they are not too short."""
+    found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
+    return {
+        name: value
+        for name, value in found.items()
+        # a redirect that is served from its record has redacted keys
+        if len(value) >= _SHORTEST_SECRET and not value.startswith("[redacted ")
+    }
+
+
+def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of what may be a secret in headers, query and body."""
+    for name, value in headers.items():
+        if _key_header(name) and value.strip():
+            # the last word: `Authorization` has a scheme before the key, as in `Bearer KEY`
+            yield f"header {name}", value.split()[-1]
+        if name == "cookie":
+            pairs = (pair.partition("=") for pair in value.split(";"))
+            yield from ((f"cookie {key.strip()}", text.strip()) for key, _, text in pairs)
+    for match in _QUERY.finditer(request.query):
+        yield f"query {match[2]}", unquote_plus(match[3])
+    body = request.body
+    if body.kind == "json":
+        for name, value in as_dict(body.value).items():
+            if isinstance(value, str) and _key_field(name):
+                yield f"field {name}", value
+    yield from list_ids(body.value)
+    if body.kind == "text":
+        for match in _FORM.finditer(body.value):
+            yield f"field {match[1]}", match[2]
+
+
 def _redact_query(query: str) -> str:
     return _QUERY.sub(r"\1[redacted \2]", query)
 
@@ -108,10 +113,10 @@ def _redact_chunks(
     chunks: Sequence[Any], redaction: Redaction, secrets: Mapping[str, str]
 ) -> list[Any]:
     """Return chunks without secrets; a text without one keeps its pieces as they are."""
-    out = [msgspec.to_builtins(chunk) for chunk in chunks]  # a copy, which is changed below
+    copies = [msgspec.to_builtins(chunk) for chunk in chunks]
     # (path, indexes of the chunk) -> holder and key of each text there
     places: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
-    for chunk in out:
+    for chunk in copies:
         found, indexes = _list_texts(chunk)
         for path, holder, key in found:
             places.setdefault((path, indexes), []).append((holder, key))
@@ -124,7 +129,7 @@ def _redact_chunks(
             holder, key = texts[-1]
             holder[key] += redactor.close()
     # the texts of chunks are done; this pass also covers the names of fields
-    cleaned: list[Any] = redact_value(out, secrets, opaque=OPAQUE)
+    cleaned: list[Any] = redact_value(copies, secrets, opaque=OPAQUE)
     return cleaned
 
 

@@ -156,7 +156,11 @@ def test_a_kill_keeps_what_had_come_and_replays_no_half_answer(killer, kernel_ty
                 exchange = read_exchange(record)
                 assert newest.header.run == record["id"]
                 assert text_of(RecoverableRun.recover(newest.path)) == text_of(log_of(record))
-                assert exchange is None or not exchange.replayable or exchange.response.body.ended
+                assert (
+                    exchange is None
+                    or not exchange.is_replayable
+                    or exchange.response.body.is_ended
+                )
             assert is_intact(record)
             assert record["tape"] == 1
             text = text_of(log_of(record))

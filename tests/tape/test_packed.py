@@ -154,7 +154,7 @@ def test_the_log_of_an_exchange_with_google_has_all_that_it_says():
 def test_a_stream_of_google_has_ended_with_its_reason():
     chunks = list(google_chunks(["It "]))
     bodies = [Body.read(sse(*c, done=False), "text/event-stream") for c in (chunks, chunks[:-1])]
-    assert [body.ended for body in bodies] == [True, False]
+    assert [body.is_ended for body in bodies] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_any_exchange_is_read_again_or_not_replayed(value, messages, name):
     log, form = packed(made)
     record = json.loads(json.dumps(run_record(log, exchange=form)))
     read = read_exchange(record)
-    assert read == made or not read.replayable
+    assert read == made or not read.is_replayable
 
 
 @pytest.mark.property
@@ -428,7 +428,7 @@ def test_an_exchange_that_is_too_large_is_known_by_its_digest():
     made = exchange("/chat/completions", {"n": [str(n) * 9 for n in range(400_000)]}, sse({"a": 1}))
     log, form = packed(made)
     assert size(form.value) < 2000
-    assert not read_exchange(run_record(log, exchange=form)).replayable
+    assert not read_exchange(run_record(log, exchange=form)).is_replayable
 
 
 def test_other_readers_see_the_run_and_no_unpacked_request():

@@ -178,7 +178,7 @@ def test_a_client_that_goes_away_ends_the_upstream_request(relayed):
     connection.sock.shutdown(socket.SHUT_RDWR)
     assert gone.wait(10)
     assert one.over.wait(10)
-    assert not one.sent[0].exchange.replayable
+    assert not one.sent[0].exchange.is_replayable
 
 
 def test_an_answer_that_breaks_off_is_half_an_exchange(relayed):
@@ -190,7 +190,7 @@ def test_an_answer_that_breaks_off_is_half_an_exchange(relayed):
     with pytest.raises(http.client.IncompleteRead):
         one.ask()
     assert one.over.wait(10)
-    assert not one.sent[0].exchange.replayable
+    assert not one.sent[0].exchange.is_replayable
 
 
 def test_the_error_of_a_server_that_is_away_names_its_address(relayed):

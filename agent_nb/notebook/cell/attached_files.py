@@ -72,7 +72,7 @@ class Attached(msgspec.Struct, frozen=True):
         clean = partial(redact_text, secrets=collect_secrets())
         mentions, texts = list(self.mentions), []
         for file in self.files:
-            if file.table:
+            if file.is_table:
                 names = _load_table(file, shell)
                 mentions += [Mention("", "variable", name) for name in names]
                 listed = ", ".join(f"`{name}`" for name in names)
@@ -90,7 +90,7 @@ class AttachedFile(msgspec.Struct, frozen=True):
     variable: str = ""  # the name for its frame; "": derived from the name of the file
 
     @property
-    def table(self) -> bool:
+    def is_table(self) -> bool:
         """Whether the file is a table, which becomes one frame or several."""
         return self.name.lower().endswith(ENDINGS)
 

@@ -38,7 +38,7 @@ class Execution:
         self.lock = threading.Lock()  # guards `played` and the count of runs
         self._runs = 0
 
-    def ordinal(self) -> int:
+    def count_run(self) -> int:
         """Count a run that begins now and return its number; the first is 1."""
         with self.lock:
             self._runs += 1

@@ -147,10 +147,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def break_job(self, job: object) -> None:
-        """Raise KeyboardInterrupt in the synchronous code of `job`, now or before it begins.
-
-        Call it from any thread. It does not count as a press.
-        """
+        """Raise KeyboardInterrupt in `job`, now or as it begins; from any thread; no press."""
         # This thread writes `_broken`, then reads `_job`; a guard writes `_job`, then reads
         # `_broken`. So at least one of them sees what the other wrote, and the job is broken.
         self._broken = job

@@ -191,7 +191,7 @@ class MainThread:
 
     def step(self) -> None:
         """Start the next job if none runs; on the cell's thread."""
-        if self.busy:
+        if self.is_busy:
             return
         with self._lock:
             self._running = self._waiting.popleft() if self._waiting else None
@@ -211,7 +211,7 @@ class MainThread:
         self._wake()
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether a job runs."""
         task = self._running.task if self._running is not None else None
         return task is not None and not task.done()

@@ -104,10 +104,7 @@ class MapInputs:
         return choice
 
     def _has_all_rows(self, turns: RecordedTurns, mode: str) -> bool:
-        """Return whether a record has all rows, and none that is asked again in this mode.
-
-        Raises NotReplayed in the mode `replay` for rows without a record.
-        """
+        """Return whether a record has the rows that a mode needs. Raises NotReplayed."""
         if reason := explain_unplayable(self._map, turns):
             if mode == "replay":
                 raise NotReplayed(f"{reason} {recording_advice()}")

@@ -28,10 +28,10 @@ class OpenFigures:
     @staticmethod
     def find() -> dict[int, Any]:
         """Return the figures by number, {} without pyplot."""
-        pyplot, figures = sys.modules.get("matplotlib.pyplot"), {}
+        pyplot: Any = sys.modules.get("matplotlib.pyplot")
+        figures: dict[int, Any] = {}
         with suppress(Exception):  # foreign code
-            numbers = list(pyplot.get_fignums()) if pyplot is not None else []
-            if pyplot is not None and numbers:
+            if pyplot is not None and (numbers := list(pyplot.get_fignums())):
                 # `pyplot.figure` returns a figure by number, and makes it the current one
                 current = pyplot.gcf().number
                 figures = {number: pyplot.figure(number) for number in numbers}

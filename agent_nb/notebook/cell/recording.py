@@ -70,7 +70,7 @@ class Recorder:
         self._shell = shell
         self._stream = stream
         self._call = current_call()
-        self._ordinal = self.execution.ordinal()
+        self._ordinal = self.execution.count_run()
         self._record: Record | None = None  # the record that is played
         # scripted: a script answers, since the cell has no record; refused: nothing may answer
         self._scripted = self._refused = False
@@ -96,29 +96,30 @@ class Recorder:
 
     def finish(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the record and the numbers (`summary`) of an ended run; keep a new record."""
-        run = Run(log, cell=self.cell.id)
-        differences = {"differences": self._differences} if self._differences else {}
+        numbers = {**summarize_run(Run(log, cell=self.cell.id)), **self._position}
+        if self._scripted:
+            numbers["scripted"] = True
+        if self._differences:
+            numbers["differences"] = self._differences
         if self._record is not None:
-            replay = differences if self._refused else summarize_replay(self._stream.played)
-            return dict(self._record), {**summarize_run(run), **self._position, **replay}
-        unsigned = run_record(
-            log,
-            Provenance(
-                cell=self.cell.id,
-                source=self.cell.text_hash,
-                conversation=Provenance.NO_CONVERSATION,
-                execution=self.execution.id,
-                ordinal=self._ordinal,
-                call=self._call,
-            ),
+            if not self._refused:
+                numbers |= summarize_replay(self._stream.played)
+            return dict(self._record), numbers
+        provenance = Provenance(
+            cell=self.cell.id,
+            source=self.cell.text_hash,
+            conversation=Provenance.NO_CONVERSATION,
+            execution=self.execution.id,
+            ordinal=self._ordinal,
+            call=self._call,
         )
+        unsigned = run_record(log, provenance)
         if self.session is not None:
             record = self.session.sign(unsigned)
         else:
             record = sign_record(unsigned, user_key())
         self.library.keep(self.cell.key, record)
-        scripted = {"scripted": True} if self._scripted else {}
-        return record, {**summarize_run(run), **self._position, **scripted, **differences}
+        return record, numbers
 
     @property
     def _position(self) -> dict[str, Any]:

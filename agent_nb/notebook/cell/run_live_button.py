@@ -33,13 +33,13 @@ from .publish import publish_display
 class RunLive:
     """The button of one replayed cell; make it while that cell runs.
 
-    `go` runs the cell live; `busy` returns why it cannot be run now, "" if it can.
+    `go` runs the cell live; `why_busy` returns why it cannot be run now, "" if it can.
     """
 
     def __init__(
-        self, shell: Any, go: Callable[[], Awaitable[None]], busy: Callable[[], str]
+        self, shell: Any, go: Callable[[], Awaitable[None]], why_busy: Callable[[], str]
     ) -> None:
-        self._shell, self._go, self._busy = shell, go, busy
+        self._shell, self._go, self._why_busy = shell, go, why_busy
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._task: asyncio.Task[None] | None = None
@@ -63,7 +63,7 @@ class RunLive:
         """Start the run on the kernel's loop, or warn why it cannot be started."""
         if self.running:
             return
-        if why := self._busy():
+        if why := self._why_busy():
             print_warning(why)
             if self._button is not None:
                 self._button.unpress()

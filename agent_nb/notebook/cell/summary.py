@@ -58,13 +58,13 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
 
 def _count_rows(run: Run) -> list[int]:
     """Return how many rows of a map were answered, and how many there are; [] for other runs."""
-    counts = next(
-        (e.payload for e in reversed(list(run.log)) if isinstance(e, ev.State) and e.kind == "map"),
-        None,
-    )
-    figures = counts if isinstance(counts, dict) else {}
-    values = [figures.get("ok"), figures.get("total")]
-    return [n for n in values if type(n) is int] if is_map(run.log) else []
+    if not is_map(run.log):
+        return []
+    for event in reversed(list(run.log)):
+        if isinstance(event, ev.State) and event.kind == "map":
+            counts = event.payload if isinstance(event.payload, dict) else {}
+            return [n for n in (counts.get("ok"), counts.get("total")) if type(n) is int]
+    return []
 
 
 def _later_models(run: Run) -> Iterator[str]:

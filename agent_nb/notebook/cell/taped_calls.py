@@ -2,7 +2,7 @@
 
 Why apart from the tape: calls arrive in threads, and their records are made when the cell ends.
 
-Rule: of a request that a server refused for a time (`retried`) and that was sent again, the last
+Rule: of a request that a server refused for a time (`is_retried`) and that was sent again, the last
 attempt counts.
 """
 
@@ -86,7 +86,7 @@ def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
     left: list[TapedCall] = []
     attempts = [1] * len(calls)
     for number, call in enumerate(calls):
-        again = _find_again(calls, number) if call.exchange.response.retried else None
+        again = _find_again(calls, number) if call.exchange.response.is_retried else None
         if again is None:
             most = max(attempts[number], call.exchange.attempts)
             call.exchange = msgspec.structs.replace(call.exchange, attempts=most)

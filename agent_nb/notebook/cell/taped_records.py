@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -59,22 +60,29 @@ class TapedRecords:
         """Return what is served to an execution of a cell that begins now."""
         trust, foreign = trusted_records(cell), 0
         self._choose_masks(cell.runner_options.get("normalize"))
-        recordings, records, checked = [], {}, {}
-        for record in self._library.list_taped(cell):
-            known, own = self._checked.get(id(record), (None, False))
-            own = own if known is record else self._library.is_own(record)
-            checked[id(record)] = record, own
-            if not (own or (covers_record(trust, record) and is_intact(record))):
+        recordings, records = [], {}
+        taped = self._library.list_taped(cell)
+        for record, is_own in zip(taped, self._check_owners(taped), strict=True):
+            if not is_own and not (covers_record(trust, record) and is_intact(record)):
                 foreign += 1
                 continue
             with suppress(UsageError):
                 if (recording := self._read(record)) is not None:
                     records[recording.record] = record
                     recordings.append(recording)
-        self._checked = checked
         index = TapeIndex(recordings, self._masks, self._library.used_calls(cell))
         remark = f" {RecordedTurns.NOT_TRUSTED}." if foreign else ""
         return ServedRecords(index, records, remark)
+
+    def _check_owners(self, records: Sequence[Record]) -> list[bool]:
+        """Return of each record whether this user made it; check only those that are new."""
+        known, self._checked = self._checked, {}
+        for record in records:
+            same, is_own = known.get(id(record), (None, False))
+            if same is not record:
+                is_own = self._library.is_own(record)
+            self._checked[id(record)] = record, is_own
+        return [self._checked[id(record)][1] for record in records]
 
     def _choose_masks(self, rules: Any) -> None:
         rules = rules if isinstance(rules, list) else []

@@ -255,7 +255,7 @@ def start_tape(session: Session) -> None:
 
 def _refuse_retries(response: Response) -> Response:
     """Return a recorded answer that keeps a library from sending its request again."""
-    if not response.retried:
+    if not response.is_retried:
         return response
     headers = {**response.headers, "x-should-retry": "false"}
     return msgspec.structs.replace(response, headers=headers)
