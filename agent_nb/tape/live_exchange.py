@@ -89,8 +89,6 @@ class Sent:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """The exchange. Reading a long stream takes some tenths of a second; a compressed one needs
-        a thread without an event loop.
-        """
+        """The exchange, read at first use; a compressed one in a thread without an event loop."""
         response = self.received.read(self.status, self.answered)
         return Exchange(request=self.request, response=response)

@@ -114,27 +114,40 @@ def _redact_chunks(
 ) -> list[Any]:
     """Return chunks without secrets; a text without one keeps its pieces as they are."""
     copies = [msgspec.to_builtins(chunk) for chunk in chunks]
-    # (path, indexes of the chunk) -> holder and key of each text there
-    places: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
+    places: dict[_Place, list[_Text]] = {}
     for chunk in copies:
-        found, indexes = _list_texts(chunk)
-        for path, holder, key in found:
-            places.setdefault((path, indexes), []).append((holder, key))
+        for place, text in _list_texts(chunk):
+            places.setdefault(place, []).append(text)
     for texts in places.values():
-        joined = "".join(holder[key] for holder, key in texts)
+        joined = "".join(text.read() for text in texts)
         if redact_text(joined, secrets) != joined:
             redactor = redaction.stream()
-            for holder, key in texts:
-                holder[key] = redactor.feed(holder[key])
-            holder, key = texts[-1]
-            holder[key] += redactor.close()
+            for text in texts:
+                text.write(redactor.feed(text.read()))
+            texts[-1].write(texts[-1].read() + redactor.close())
     # the texts of chunks are done; this pass also covers the names of fields
     cleaned: list[Any] = redact_value(copies, secrets, opaque=OPAQUE)
     return cleaned
 
 
-def _list_texts(chunk: Any) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return path, holder and key of each text of a chunk, and its indexes in one text."""
+class _Text(msgspec.Struct, frozen=True):
+    """A text of a chunk, in the object or list that holds it."""
+
+    holder: Any
+    key: Any
+
+    def read(self) -> str:
+        return str(self.holder[self.key])
+
+    def write(self, text: str) -> None:
+        self.holder[self.key] = text
+
+
+_Place = tuple[str, str]  # the path of a text, and the indexes of its chunk
+
+
+def _list_texts(chunk: Any) -> list[tuple[_Place, _Text]]:
+    """Return the texts of a chunk, each with its place."""
     texts, indexes = [], []
     pending: list[tuple[str, Any]] = [("", chunk)]
     while pending:
@@ -144,10 +157,11 @@ def _list_texts(chunk: Any) -> tuple[list[tuple[str, Any, Any]], str]:
                 pending.append((f"{above}/{key}", value))
                 continue
             if isinstance(value, str) and key not in OPAQUE:
-                texts.append((f"{above}/{key}", holder, key))
+                texts.append((f"{above}/{key}", _Text(holder, key)))
             if key in INDEXES:
                 indexes.append((key, value))
-    return texts, repr(indexes) if indexes else ""
+    of_chunk = repr(indexes)
+    return [((path, of_chunk), text) for path, text in texts]
 
 
 class WholeHomeRedaction(Redaction):

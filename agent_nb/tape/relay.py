@@ -116,9 +116,7 @@ class Relay:
     def limit(
         self, rpm: float | None, concurrency: float | None, budget: float | None = None
     ) -> None:
-        """Let requests wait for their turn, per minute and at once, and give them a budget in US
-        dollars; 0: no limit, None: as it is.
-        """
+        """Limit requests per minute, at once and in US dollars; 0: no limit, None: as it is."""
         queue = self.limiter.queue
         self.limiter.change(
             queue.rpm if rpm is None else int(rpm),

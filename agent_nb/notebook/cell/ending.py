@@ -215,10 +215,7 @@ class Ending:
 
 
 def close_log(log: EventLog, driver: Driver) -> EventLog:
-    """Return the log of a driven run, completed here if the run was abandoned or broke.
-
-    Raises Cancelled if the run was stopped before its first event.
-    """
+    """Return a driven run's log, completed if it was cut off. Raises Cancelled without events."""
     if log.ended and not driver.abandoned:
         return log
     logged = list(log)

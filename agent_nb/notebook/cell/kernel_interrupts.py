@@ -158,10 +158,7 @@ class KernelHooks:
 
 @contextmanager
 def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
-    """Handle the interrupts of an agent cell, and give it the presses that came before it.
-
-    `alone`: a button started the run, and no cell runs.
-    """
+    """Handle the interrupts of an agent cell, with presses before it; `alone`: no cell runs."""
     hooks = None if alone else find_hooks(shell)
     request = hooks.request if hooks is not None else Request()
     with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:

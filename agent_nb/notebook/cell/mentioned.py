@@ -98,10 +98,7 @@ class MentionTargets:
         return self._file
 
     def resolve(self, written: str, prompt: str) -> Pointed:
-        """Return what the `@name`s in a cell's text mean.
-
-        `written` is the text as it stands in the cell, `prompt` the same text as it is sent.
-        """
+        """Return what the `@name`s in a cell's text mean; `prompt`: the text as it is sent."""
         names = find_written(written)
         if not names:
             return Pointed()
