@@ -59,7 +59,7 @@ class CallMatcher:
 
     def open_call(self, name: str, wire_id: str = "") -> tuple[str, bool]:
         """Open a call; return our id of it, and whether that is synthetic (generated here)."""
-        call_id = self._unused_id(wire_id) or self._generate_id()
+        call_id = self._choose_id(wire_id) or self._generate_id()
         if call_id not in self._tools:
             self._tools[call_id] = name
             self._by_tool.setdefault(name, []).append(call_id)
@@ -69,7 +69,9 @@ class CallMatcher:
 
     def state_of(self, wire_id: str) -> CallState:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
-        return "open" if wire_id in self._own_ids else "over" if wire_id in self._past else ""
+        if wire_id in self._own_ids:
+            return "open"
+        return "over" if wire_id in self._past else ""
 
     def match_line(self, name: str, wire_id: str = "") -> Match:
         """Return the call to `name` that a line is about; open a call if none matches."""
@@ -89,7 +91,7 @@ class CallMatcher:
         self._end(match.call_id)
         return match
 
-    def open_calls(self) -> dict[str, str]:
+    def list_open(self) -> dict[str, str]:
         """Return the open calls: our id -> tool, oldest first."""
         return dict(self._tools)
 
@@ -114,10 +116,12 @@ class CallMatcher:
         for table in (self._by_tool, self._tools, self._own_ids, self._past):
             table.clear()
 
-    def _unused_id(self, wire_id: str) -> str:
+    def _choose_id(self, wire_id: str) -> str:
         """Return our id of the open call with a wire id, else an unused id ("" for no wire id)."""
-        if not wire_id or wire_id in self._own_ids:
-            return self._own_ids.get(wire_id, "")
+        if not wire_id:
+            return ""
+        if wire_id in self._own_ids:
+            return self._own_ids[wire_id]
         uses = self._past.get(wire_id, 0)
         # a number after the id (`c1#2`) keeps the new call apart from ended and generated ones
         unused = f"{wire_id}#{uses + 1}" if uses else wire_id

@@ -37,7 +37,7 @@ class StreamedAnswer(Answer):
             or hashlib.sha256(reply.encode()).digest() == self._all.digest()
         )
 
-    def missing(self, reply: str) -> tuple[str, bool]:
+    def find_rest(self, reply: str) -> tuple[str, bool]:
         """Return (the rest, True) if a reply begins with the answer so far, else (reply, False)."""
         if self.text and reply.startswith(self.text):
             return reply.removeprefix(self.text), True

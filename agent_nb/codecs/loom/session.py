@@ -232,7 +232,7 @@ class Session:
         """Return the reply's thoughts, or the rest of them, as far as they were not streamed."""
         if self._thoughts.includes(text):
             return []
-        return [self._run.derived(Think, content=self._thoughts.missing(text)[0])]
+        return [self._run.derived(Think, content=self._thoughts.find_rest(text)[0])]
 
     def _usage_in_reply(self, frame: Obj) -> list[Event]:
         """Return the usage that no `usage` frame has reported."""
@@ -250,7 +250,7 @@ class Session:
 
     def _answer_in_reply(self, reply: str) -> Event:
         """Return the reply's answer, or the rest of it, as far as it was not streamed."""
-        text, continues = self._answer.missing(reply)
+        text, continues = self._answer.find_rest(reply)
         note = {"derived": True, "rest": True} if continues else {"derived": True}
         return self._run.make(Respond, note, content=text)
 

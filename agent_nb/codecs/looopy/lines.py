@@ -64,11 +64,9 @@ PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 def _shift_id(value: Any, lines: int, _ms: int) -> Any:
     """Return an event id `context-n` so many lines later; an id of another form is unchanged."""
     context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
-    return (
-        f"{context}{dash}{int(number) + lines}"
-        if number.isdecimal() and str(int(number)) == number  # `007` would lose its zeros
-        else value
-    )
+    if not number.isdecimal() or str(int(number)) != number:  # `007` would lose its zeros
+        return value
+    return f"{context}{dash}{int(number) + lines}"
 
 
 #: Fields that grow from one delta of a text to the next (see `passthrough`).
@@ -109,26 +107,21 @@ def _run_start(event: RunStart) -> Obj:
 
 def _think(event: Think) -> Obj:
     attributes = dict(event.attributes or {})
-    thought_type = attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
-    verbosity = attributes.pop("verbosity", PLAIN_THOUGHT["verbosity"])
-    metadata = {"metadata": attributes} if attributes else {}
-    return {
+    drawn = {
         "kind": "thought-stream",
-        "thoughtType": thought_type,
-        "verbosity": verbosity,
+        "thoughtType": attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"]),
+        "verbosity": attributes.pop("verbosity", PLAIN_THOUGHT["verbosity"]),
         "content": event.content,
-        **metadata,
     }
+    return {**drawn, "metadata": attributes} if attributes else drawn
 
 
 def read_attributes(obj: Mapping[str, Any]) -> Obj | None:
     """Return the attributes of a thought; None for a plain one."""
-    kinds = {
-        ("thought_type" if k == "thoughtType" else k): obj[k]
-        for k, plain in PLAIN_THOUGHT.items()
-        if k in obj and obj[k] != plain
-    }
-    return {**kinds, **as_dict(obj.get("metadata"))} or None
+    attributes = {k: obj[k] for k, plain in PLAIN_THOUGHT.items() if obj.get(k, plain) != plain}
+    if "thoughtType" in attributes:
+        attributes = {"thought_type": attributes.pop("thoughtType"), **attributes}
+    return {**attributes, **as_dict(obj.get("metadata"))} or None
 
 
 def _progress(event: Progress) -> Obj:
@@ -161,17 +154,14 @@ def plain_prompt(name: str) -> str:
 
 def _metric(event: Metric) -> Obj:
     step = event.step
-    return {
-        "kind": "llm-usage",
-        **draw_prompt_counts(step),
-        **({"cache_read_input_tokens": step.cached} if step.cached else {}),
-        **({"cache_creation_input_tokens": step.cache_written} if step.cache_written else {}),
-        **(
-            {"completion_tokens_details": {"reasoning_tokens": step.reasoning}}
-            if step.reasoning
-            else {}
-        ),
-    }
+    drawn: Obj = {"kind": "llm-usage", **draw_prompt_counts(step)}
+    if step.cached:
+        drawn["cache_read_input_tokens"] = step.cached
+    if step.cache_written:
+        drawn["cache_creation_input_tokens"] = step.cache_written
+    if step.reasoning:
+        drawn["completion_tokens_details"] = {"reasoning_tokens": step.reasoning}
+    return drawn
 
 
 def read_counts(obj: Obj) -> Counts:

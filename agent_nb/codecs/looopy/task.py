@@ -193,7 +193,7 @@ class Task:
         out = self._end_request()
         text = text_of(obj, "content")
         if not self._answer.includes(text):
-            out.append(self._unstreamed_text(*self._answer.missing(text)))
+            out.append(self._unstreamed_text(*self._answer.find_rest(text)))
         status = self._implied_status()
         if status in ("", "awaiting", "ok"):
             status = "awaiting" if self._tools.questions else "ok"

@@ -46,7 +46,7 @@ class ToolEvents:
         the oldest call to `tool`, then the only open call. Calls in `used`, which run an agent
         already, come last.
         """
-        calls = sorted(self._calls.open_calls().items(), key=lambda call: call[0] in used)
+        calls = sorted(self._calls.list_open().items(), key=lambda call: call[0] in used)
         of_agent = [call_id for call_id, name in calls if agent in name.split("__")]
         of_tool = [call_id for call_id, name in calls if tool and name == tool]
         only_one = [call_id for call_id, _ in calls] if len(calls) == 1 else []
