@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, Delta, Event, Extension, Node, Texts, Unknown
+from ..events import TYPES, Delta, Event, Extension, Node, Step, Texts, Unknown
 from .contract import Writer
 from .framing import Framing, Item
 from .losses import Losses
@@ -77,27 +77,29 @@ class StreamEncoder:
         """Return the items that `feed(event)`, or for None `close()`, would frame."""
         if event is None:
             return self._writer.close()
-        nested = bool(event.span) and type(event) is not Node
+        is_nested = bool(event.span) and type(event) is not Node
+        step: Step = ""
         # `Texts` relates each text of the run itself to the one before it; sub-agents are left out
-        step = "" if nested or (event.span and event.parent) else self._texts.add(event)
-        if nested and not self._format.nests and note_of(event, self._format.name) is None:
+        if not is_nested and not (event.span and event.parent):
+            step = self._texts.add(event)
+        if is_nested and not self._format.nests and note_of(event, self._format.name) is None:
             self.losses.add("nested events", _NESTED)
             return []
         if type(event) is not Delta and not is_derived(event, self._format.name):
-            self._count(event, replaces=step == "instead")
+            self._count_losses(event, replaces=step == "instead")
         try:
             return self._writer.write(event)
         except RecursionError:
             self.losses.add(event.type, TOO_DEEP)
             return []
 
-    def _count(self, event: Event, *, replaces: bool) -> None:
+    def _count_losses(self, event: Event, *, replaces: bool) -> None:
         """Count the losses of an event; `replaces`: its text replaces the streamed text."""
         format_, kind = self._format, event.type
         if note_of(event, format_.name) is not None:
             return  # it was read from this format: its note holds what the fields do not
-        alien = isinstance(event, Extension) and event.namespace != format_.name
-        if kind not in format_.carries or isinstance(event, Unknown) or alien:
+        is_foreign = isinstance(event, Extension) and event.namespace != format_.name
+        if kind not in format_.carries or isinstance(event, Unknown) or is_foreign:
             self.losses.add(kind, format_.lossy.get(kind, NO_KIND))
             return
         for field in self._uncarried[kind]:

@@ -101,9 +101,9 @@ class RunReader:
             data = {"agent": child_run, "run": child_run, "call_id": call_id}
             out += self._node(child, phase="enter", data=data)
         out += child.reader.read(obj)
-        return (
-            [*out, *self._node(child, phase="exit", result="ok")] if child.reader.is_over else out
-        )
+        if child.reader.is_over:
+            out += self._node(child, phase="exit", result="ok")
+        return out
 
     def _node(self, child: _Child, **fields: Any) -> list[Event]:
         location = {"span": child.span, "parent": self._span}
@@ -137,7 +137,8 @@ class RunReader:
         """Read progress of a tool, or the event of a sub-agent in it."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         # progress that names neither call nor tool belongs to the oldest open call
-        match = self._calls.match_line(name, wire_id or ("" if name else self._calls.oldest()))
+        call_id = wire_id if wire_id or name else self._calls.oldest()
+        match = self._calls.match_line(name, call_id)
         implicit = self._implicit_call(match, wire_id, name)
         child = child_event(obj)
         if child is not None and not self._child_is_over(match.call_id, child[0]):
@@ -201,8 +202,9 @@ class RunReader:
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
         out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.list_new_lines(obj), self._view.content
-        # the end is read last: the answer, which has no line of its own, must come before it
-        end = new_lines.pop() if new_lines and new_lines[-1]["type"] in _ENDINGS else None
+        end = None
+        if new_lines and new_lines[-1]["type"] in _ENDINGS:
+            end = new_lines.pop()  # read last: the answer, which has no line, comes before it
         for line in new_lines:
             out += map(_mark_derived, self.read(line))
         text = text_of(obj, "content")

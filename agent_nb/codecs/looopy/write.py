@@ -48,21 +48,19 @@ class LooopyWriter:
         return [self._item(obj) for run in self._runs.values() for obj in run.close()]
 
     def _item(self, noted: Obj) -> Item:
-        """Frame an object in the chosen form, or an imported one as its notes describe."""
+        """Return an object in the chosen form, or an imported one as its notes describe."""
         obj = {k: v for k, v in noted.items() if not k.startswith("#")}
         if noted.get("#own"):
             return self._frame(obj)
         event, number = noted.get("#event", ""), noted.get("#id")
-        framed = self._options.framing == "sse" and isinstance(event, str) and is_sse_safe(event)
+        is_safe = isinstance(event, str) and is_sse_safe(event)
+        is_framed = is_safe and self._options.framing == "sse"
         if "#kind" in noted:
             obj["kind"] = noted["#kind"]
-        elif noted.get("#bare") and (framed or not event):
+        elif noted.get("#bare") and (is_framed or not event):
             obj.pop("kind", None)
-        return Item(
-            obj,
-            event if framed else "",
-            number if isinstance(number, str) and is_sse_safe(number) else None,
-        )
+        own_id = number if isinstance(number, str) and is_sse_safe(number) else None
+        return Item(obj, event if is_framed else "", own_id)
 
     def _frame(self, obj: Obj) -> Item:
         """Return an object of a run of ours in the chosen form."""
