@@ -28,7 +28,6 @@ def make_answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFram
     document = order_fields(document, order)
     rows = document if isinstance(document, list) else [document]
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return pd.DataFrame(
-            rows, columns=order_names(dict.fromkeys(k for r in rows for k in r), order)
-        )
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pd.DataFrame(rows, columns=order_names(names, order))
     return pd.DataFrame({COLUMN: rows})

@@ -169,9 +169,8 @@ def choose_columns(columns: Iterable[str | Column] | str | None) -> tuple[Column
         raise UsageError(
             f"Columns of different tables ({', '.join(sorted(tables))}) do not go into one frame."
         )
-    return tuple(
-        c if isinstance(c, Column) else _find_column(c, next(iter(tables))) for c in chosen
-    )
+    (table,) = tables
+    return tuple(c if isinstance(c, Column) else _find_column(c, table) for c in chosen)
 
 
 def _find_column(name: str, table: str) -> Column:

@@ -46,9 +46,8 @@ def text_array(values: Any) -> Any:
     try:
         return pd.array(values, dtype=TEXT)
     except UnicodeEncodeError:
-        return pd.array(
-            [replace_half_characters(v) if isinstance(v, str) else v for v in values], dtype=TEXT
-        )
+        whole = [replace_half_characters(v) if isinstance(v, str) else v for v in values]
+        return pd.array(whole, dtype=TEXT)
 
 
 # name of a column -> its kind; a user may have added other columns to a frame
@@ -77,9 +76,8 @@ class EventFrame(pd.DataFrame):
         plain = pd.DataFrame({name: self[name] for name in self.columns})
         for name in plain.columns:
             if plain[name].dtype == object and not _holds_texts(name, plain[name]):
-                plain[name] = pd.Series(
-                    [as_json(v) for v in plain[name]], index=plain.index, dtype=TEXT
-                )
+                texts = list(map(as_json, plain[name]))
+                plain[name] = pd.Series(texts, index=plain.index, dtype=TEXT)
             elif _is_whole(name, plain[name]):
                 plain[name] = plain[name].astype("Int64")
         return plain

@@ -6,7 +6,7 @@ Rules
 - Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
   malformed event becomes `Unknown`.
 - Unknown fields and events are written as they came, lone surrogates as question marks.
-- A number beyond a double (`1e999`) and an integer of more than `_DIGITS` digits are read as null.
+- A number beyond a double (`1e999`), and an integer of more than `_MOST_DIGITS`, are read as null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .types import ENVELOPE, TYPES, AnyEvent, Event, Unknown
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encoder = msgspec.json.Encoder()
-_DIGITS = 4000  # of the longest integer that is read
+_MOST_DIGITS = 4000  # of the longest integer that is read
 
 
 def decode_event(data: bytes | str) -> Event:
@@ -40,7 +40,10 @@ def _parse(data: bytes | str) -> Any:
             return msgspec.json.decode(data)
         except msgspec.ValidationError:  # a number is out of range; `json` reads it as null
             value = json.loads(
-                data, parse_float=_double, parse_int=_integer, parse_constant=_refuse
+                data,
+                parse_float=_read_double,
+                parse_int=_read_integer,
+                parse_constant=_refuse_constant,
             )
             json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is a UnicodeError
             return value
@@ -50,17 +53,17 @@ def _parse(data: bytes | str) -> Any:
         raise msgspec.DecodeError(f"JSON is malformed: {fault}") from None
 
 
-def _double(text: str) -> float | None:
+def _read_double(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
 
 
-def _integer(text: str) -> int | None:
+def _read_integer(text: str) -> int | None:
     # Python refuses to convert much longer integers
-    return int(text) if len(text) <= _DIGITS else None
+    return int(text) if len(text) <= _MOST_DIGITS else None
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -90,25 +93,20 @@ def event_from(obj: Any) -> Event:
 def _unknown(obj: dict[str, Any]) -> Unknown:
     """Keep a foreign object whole, with its envelope if that is valid."""
     envelope = {k: obj[k] for k in ENVELOPE & obj.keys()}
+    kind = str(obj.get("type", ""))
+    fields = {**envelope, "type": "unknown", "kind": kind, "payload": obj}
     try:
-        return msgspec.convert(
-            {**envelope, "type": "unknown", "kind": str(obj.get("type", "")), "payload": obj},
-            Unknown,
-        )
+        return msgspec.convert(fields, Unknown)
     except (msgspec.ValidationError, UnicodeEncodeError):
-        return Unknown(kind=str(obj.get("type", "")), payload=obj)
+        return Unknown(kind=kind, payload=obj)
 
 
 def to_builtins(event: Event) -> dict[str, Any]:
     """Return the JSON object of an event; unknown fields and types come out as they came in."""
-    if isinstance(event, Unknown):
-        envelope = {k: v for k, v in msgspec.to_builtins(event).items() if k in ENVELOPE}
-        return {
-            **event.payload,
-            **envelope,
-            **({"type": event.kind} if "type" in event.payload else {}),
-        }
     obj: dict[str, Any] = msgspec.to_builtins(event)
+    if isinstance(event, Unknown):
+        whole = event.payload | {k: v for k, v in obj.items() if k in ENVELOPE}
+        return whole | {"type": event.kind} if "type" in event.payload else whole
     extra = obj.pop("extra", None)
     return {**obj, **extra} if extra else obj
 

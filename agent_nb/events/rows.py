@@ -29,9 +29,9 @@ Places = Mapping[str, Place]  # by run id
 NOWHERE = Place()
 
 
-def since(began: float, ts: float) -> float | None:
+def count_seconds(start: float, end: float) -> float | None:
     """Return the seconds from one epoch time to another, None if one is unknown (0)."""
-    return round(ts - began, 3) if began and ts else None
+    return round(end - start, 3) if start and end else None
 
 
 class _Models:
@@ -64,7 +64,7 @@ class CallRow:
     def __init__(self, call: e.Call, source: Place, began: float, model: str = "") -> None:
         self.run, self.turn, self.seq, self.ts = call.run, call.turn, call.seq, call.ts
         self.cell, self.notebook = source
-        self.seconds, self.model = since(began, call.ts), model
+        self.seconds, self.model = count_seconds(began, call.ts), model
         self.call_id, self.name, self.args = call.call_id, call.name, call.args
         self.status = self.decision = self.by = ""
         self.waited: float | None = None
@@ -83,7 +83,7 @@ class CallRow:
                 # a decision may change the arguments
                 self.args = event.args if event.args is not None else self.args
             case "started":
-                self.waited = since(self.ts, event.ts)
+                self.waited = count_seconds(self.ts, event.ts)
             case "progress":
                 self.progress += 1
             case "result":
@@ -103,7 +103,7 @@ class TurnRow:
     def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:
         self.run, self.turn, self.ts, self.duration = event.run, event.turn, event.ts, 0.0
         self.cell, self.notebook = source
-        self.seconds, self.model = since(began, event.ts), model
+        self.seconds, self.model = count_seconds(began, event.ts), model
         self.requests = self.calls = self.failed = 0
         self.thought = ""
         self.reply = Answer()

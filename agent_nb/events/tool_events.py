@@ -80,10 +80,8 @@ def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     Also reads a `tool_error` with its `error`, which the codec `agent_event` knows.
     """
     failed = event.get("isError") is True or event.get("type") == "tool_error"
-    return {
-        "status": "error" if failed else "ok",
-        "content": event.get("output", event.get("error", "")),
-    }
+    content = event.get("output", event.get("error", ""))
+    return {"status": "error" if failed else "ok", "content": content}
 
 
 def meaning(data: Any) -> Meaning:

@@ -95,9 +95,8 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 def _choose_by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in Key.VARIABLES:
-        name = DEFAULTS.get(provider) or (
-            config.KNOWN[provider].model if provider in config.KNOWN else ""
-        )
+        known = config.KNOWN.get(provider)
+        name = DEFAULTS.get(provider) or (known.model if known is not None else "")
         # a key from the `.env` of the folder must not choose a model
         key = Key.find_own(provider) if name else None
         if key is not None:
@@ -147,7 +146,8 @@ def check_model_name(name: str) -> None:
 
     Only the provider knows whether the model exists.
     """
-    if len(names := split_names(name)) > 1:
+    names = split_names(name)
+    if len(names) > 1:
         for each in names:
             check_model_name(each)
         return

@@ -28,9 +28,9 @@ from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
 OPENAI_HOST = "api.openai.com"
-_memory: dict[str, str] = {}  # provider -> its key for this session
-_colab: dict[str, str] = {}  # variable -> Colab's secret of that name, "" if it has none
-_hidden: set[str] = set()  # secrets of this session that are not keys
+_session_keys: dict[str, str] = {}  # provider -> its key for this session
+_colab_secrets: dict[str, str] = {}  # variable -> Colab's secret of that name, "" if it has none
+_other_secrets: set[str] = set()  # secrets of this session that are not keys
 
 
 class Key(Unpicklable):
@@ -76,15 +76,15 @@ class Key(Unpicklable):
         offer = None if own else cls.find_offer(provider, variables)
         if offer is None or not offer.is_allowed():
             return own
-        name, value = next(_select(_names(provider, variables), read_dotenv()[1]))
-        return cls(_check(value, f"{name} in .env"), f"{name} in .env")
+        name, value = next(_select_set(_variables_of(provider, variables), read_dotenv()[1]))
+        return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
 
     @classmethod
     def find_own(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:
         """Return the user's own key of a provider, ignoring `.env`; otherwise like `find`."""
-        for value, source in _candidates(provider, _names(provider, variables)):
+        for value, source in _list_candidates(provider, _variables_of(provider, variables)):
             if value.strip():
-                return cls(_check(value, source), source)
+                return cls(_check_value(value, source), source)
         return None
 
     @classmethod
@@ -101,12 +101,12 @@ class Key(Unpicklable):
         `provider` "" stands for any known one, `folder` None for the current folder.
         """
         known = [name for group in cls.VARIABLES.values() for name in group]
-        wanted = _names(provider, variables) if provider else known
+        wanted = _variables_of(provider, variables) if provider else known
         path, values = read_dotenv(folder)
-        if path is None or not any(_select(wanted, values)):
+        if path is None or not any(_select_set(wanted, values)):
             return None
         # one permission covers all keys of the file
-        names = dict.fromkeys(name for name, _ in _select((*known, *wanted), values))
+        names = dict.fromkeys(name for name, _ in _select_set((*known, *wanted), values))
         return Offer.of("keys", path, f"has {' and '.join(names)}")
 
     @classmethod
@@ -125,13 +125,14 @@ class Key(Unpicklable):
         Raises UsageError if the value cannot be a key, or if the keyring cannot be written: then
         the key is kept for this session only.
         """
-        value = _check(value, "what was entered")
-        _memory[provider] = value
+        value = _check_value(value, "what was entered")
+        _session_keys[provider] = value
         if not keyring:
             return "this session"
         try:
             with without_project():  # it looks for plug-ins
-                if store := import_library("keyring"):
+                store = import_library("keyring")
+                if store is not None:
                     store.set_password(SERVICE, provider, value)
         except Exception as error:
             raise UsageError(
@@ -148,7 +149,7 @@ class Key(Unpicklable):
         The variable is "" if the provider has no known one, the source "" if no key was found.
         """
         rows = []
-        for provider in sorted({*cls.VARIABLES, *_memory}):
+        for provider in sorted({*cls.VARIABLES, *_session_keys}):
             key = cls.find(provider)
             variable = next(iter(cls.VARIABLES.get(provider, ())), "")
             rows.append((provider, variable, key.source if key else ""))
@@ -157,15 +158,15 @@ class Key(Unpicklable):
 
 def hide_secret(value: str) -> None:
     """Add a secret of this session that is not a provider's key, such as a server's token."""
-    _hidden.add(value)
+    _other_secrets.add(value)
 
 
 def forget(provider: str) -> None:
     """Drop the key of a provider that this session remembers; other sources keep theirs."""
-    _memory.pop(provider, None)
+    _session_keys.pop(provider, None)
 
 
-def _check(value: str, source: str) -> str:
+def _check_value(value: str, source: str) -> str:
     """Return a key stripped of white space. Raises UsageError, without the value, for a bad one."""
     value = value.strip()
     position = next((n for n, sign in enumerate(value, 1) if not sign.isascii()), 0)
@@ -180,9 +181,9 @@ def _check(value: str, source: str) -> str:
     return value
 
 
-def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _list_candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield (value or "", source) from all sources but `.env`, in their order."""
-    yield _memory.get(provider, ""), "%agent key"
+    yield _session_keys.get(provider, ""), "%agent key"
     for name in names:
         # the value from before a tape changed the variable for other libraries
         yield DIVERTED.read(name), name
@@ -191,11 +192,11 @@ def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, st
         yield _from_colab(name), f"{name} in Colab's secrets"
 
 
-def _names(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
+def _variables_of(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(Key.VARIABLES.get(provider, ()) if variables is None else variables)
 
 
-def _select(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _select_set(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the (name, value) pairs of these names that have a value."""
     return ((name, values[name]) for name in names if values.get(name, "").strip())
 
@@ -207,12 +208,12 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     """
     if chosen is not None:
         return chosen
-    dotenv, environment = read_dotenv()[1], _environment()
+    dotenv, environment = read_dotenv()[1], _read_environment()
     names = {name for group in Key.VARIABLES.values() for name in group}
     values = {
-        *_hidden,
-        *_memory.values(),
-        *_colab.values(),
+        *_other_secrets,
+        *_session_keys.values(),
+        *_colab_secrets.values(),
         *(environment.get(n, "") for n in names),
         *(dotenv.get(n, "") for n in names),
     }
@@ -220,13 +221,13 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     return {
         **environment_secrets(environment),
         **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
-        **_configured({**dotenv, **environment}),
+        **_configured_secrets({**dotenv, **environment}),
         **{f"key {number}": value for number, value in enumerate(distinct, 1)},
         **DIVERTED.secrets,
     }
 
 
-def _environment() -> Mapping[str, str]:
+def _read_environment() -> Mapping[str, str]:
     """Return the variables of this process; they are decoded again only when one has changed."""
     # CPython keeps the raw bytes in `_data`, which compare in microseconds; an interpreter without
     # that attribute decodes every variable at each call
@@ -239,7 +240,7 @@ def _decoded(raw: tuple[tuple[Any, Any], ...]) -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, value in raw}
 
 
-def _configured(variables: Mapping[str, str]) -> dict[str, str]:
+def _configured_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets of configured endpoints: their keys, and headers that carry a key."""
     from .config import Config
 
@@ -267,8 +268,10 @@ def _from_keyring(provider: str) -> str:
     """Return the key in the system's keyring; "" if it has none, whatever the reason."""
     try:
         store = import_library("keyring")
+        if store is None:
+            return ""
         with without_project():  # it looks for plug-ins
-            return (store.get_password(SERVICE, provider) or "") if store is not None else ""
+            return store.get_password(SERVICE, provider) or ""
     except Exception:  # locked or without a backend: the other sources must still be asked
         return ""
 
@@ -278,11 +281,11 @@ def _from_colab(name: str) -> str:
     colab = sys.modules.get("google.colab")
     if colab is None or is_projects(colab):
         return ""
-    if name not in _colab:
+    if name not in _colab_secrets:
         try:
             from google.colab import userdata  # type: ignore[import-not-found, import-untyped, unused-ignore]  # only Colab has it
 
-            _colab[name] = userdata.get(name) or ""
+            _colab_secrets[name] = userdata.get(name) or ""
         except Exception:  # a missing secret, or one that this notebook may not read
-            _colab[name] = ""
-    return _colab[name]
+            _colab_secrets[name] = ""
+    return _colab_secrets[name]

@@ -19,8 +19,8 @@ from ..errors import AgentError, ModelError, UsageError
 from ..host import list_builtin, list_plugins
 from . import choose, config
 
-SECONDS = 15.0  # the time that a server has to list its models
-LONGEST = 200  # characters; longer names of models are left out
+_LIST_TIMEOUT = 15.0  # seconds
+_LONGEST_NAME = 200  # characters; longer names of models are left out
 MISSING = "missing"
 # how the texts of `Remote.access` begin, in the order in which the list shows their providers
 _ACCESS = ("from", "not needed", MISSING)
@@ -94,9 +94,8 @@ def _ask_model(name: str) -> tuple[str, str]:
 
 def _rank_access(key: str) -> int:
     """Return the rank of a provider's `key` column: 0 for a key that was found comes first."""
-    return next(
-        (n for n, beginning in enumerate(_ACCESS) if key.startswith(beginning)), len(_ACCESS)
-    )
+    ranks = (n for n, beginning in enumerate(_ACCESS) if key.startswith(beginning))
+    return next(ranks, len(_ACCESS))
 
 
 async def list_models(provider: str) -> list[str]:
@@ -108,11 +107,11 @@ async def list_models(provider: str) -> list[str]:
     if ask is None:
         raise UsageError(f"{provider} does not list its models. Name one: -m {provider}/NAME.")
     try:
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(_LIST_TIMEOUT):
             listed = await ask()
     except TimeoutError:
         raise ModelError(
-            f"{provider} did not list its models within {SECONDS:g} s.", code="timeout"
+            f"{provider} did not list its models within {_LIST_TIMEOUT:g} s.", code="timeout"
         ) from None
     finally:
         await model.aclose()
@@ -123,7 +122,7 @@ def _is_usable(name: object) -> bool:
     """Return whether a user can write this model's name after `-m provider/`."""
     return (
         isinstance(name, str)
-        and 0 < len(name) <= LONGEST
+        and 0 < len(name) <= _LONGEST_NAME
         and name.isprintable()
         and not any(c.isspace() or c in "'\"" for c in name)
     )

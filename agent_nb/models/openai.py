@@ -73,9 +73,7 @@ class OpenAIChat(Remote):
             self._ask_usage = False
             return True
         # servers take one of two names, and may say only that they do not know the one sent
-        other_name = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
-            self._limit
-        ]
+        other_name = {"max_tokens": "max_completion_tokens"}.get(self._limit, "max_tokens")
         if re.search(rf"\b{self._limit}\b", message) and re.search(
             "unsupported|not supported|unknown|unrecogni|extra|permitted", message, re.I
         ):

@@ -162,9 +162,8 @@ def _batches(turn: Turn) -> list[list[Part]]:
     calls = [_call(call, index) for index, call in enumerate(turn.calls)]
     for call in calls:
         for piece in _split(call.raw_args, turn.chunk) or [""]:
-            batches.append(
-                [CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)]
-            )
+            delta = CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)
+            batches.append([delta])
     if turn.cut:
         return batches
     return [*batches, [*calls, Finish(turn.finish or ("tool_calls" if calls else "stop"))]]

@@ -195,9 +195,10 @@ def _distinct(members: list[Any]) -> bool:
 
 def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
     """Return `result` with a description; a `$ref`, which must stand alone, is wrapped."""
-    description = " ".join(
-        filter(None, (str(text or ""), f"({', '.join(notes)})" if notes else ""))
-    )
+    description = str(text or "")
+    if notes:
+        bounds = f"({', '.join(notes)})"
+        description = f"{description} {bounds}" if description else bounds
     if not description:
         return result
     if "$ref" in result:

@@ -128,7 +128,7 @@ def test_a_server_that_lists_no_models_is_an_error_that_says_what_to_do(lab, beh
 
 
 def test_a_server_that_does_not_answer_is_given_up(lab, monkeypatch):
-    monkeypatch.setattr(listing, "SECONDS", 0.2)
+    monkeypatch.setattr(listing, "_LIST_TIMEOUT", 0.2)
     lab(lambda peer: peer.connection.recv(1))
     with pytest.raises(ModelError, match=r"did not list its models within 0\.2 s"):
         names()

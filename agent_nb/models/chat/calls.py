@@ -24,7 +24,7 @@ from ..parts import Call, CallDelta
 
 def make_call(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
     """Return the Call for arguments as written; `broken` says why it is incomplete, if it is."""
-    args, fault = _arguments(raw)
+    args, fault = _parse_arguments(raw)
     if broken:
         fault = broken
     elif not name:
@@ -40,7 +40,7 @@ def make_call(name: str, raw: str, *, call_id: str = "", index: int = 0, broken:
     )
 
 
-def _arguments(raw: str) -> tuple[dict[str, Any], str]:
+def _parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
     """Return (arguments, ""), or ({}, what is wrong) if the text is not a JSON object."""
     if not raw.strip():
         return {}, ""
@@ -53,8 +53,8 @@ def _arguments(raw: str) -> tuple[dict[str, Any], str]:
     return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
 
 
-class _Slot(msgspec.Struct, eq=False):
-    """A call in progress; `done` is set when the call is returned."""
+class _OpenCall(msgspec.Struct, eq=False):
+    """A call in progress, until it is returned (`done`)."""
 
     index: int
     id: str
@@ -82,73 +82,73 @@ class _Slot(msgspec.Struct, eq=False):
 
     def is_complete(self) -> bool:
         """Return whether the arguments so far are a JSON object; an empty text counts as {}."""
-        return not _arguments(self.raw)[1]
+        return not _parse_arguments(self.raw)[1]
 
 
 class CallTable:
     """Assembles the calls of one response."""
 
     def __init__(self) -> None:
-        self._slots: list[_Slot] = []
-        self._by_index: dict[Any, _Slot] = {}
-        self._by_id: dict[str, _Slot] = {}
+        self._calls: list[_OpenCall] = []
+        self._by_index: dict[Any, _OpenCall] = {}
+        self._by_id: dict[str, _OpenCall] = {}
 
     def __bool__(self) -> bool:
         """Return whether there is any call."""
-        return bool(self._slots)
+        return bool(self._calls)
 
     def add(self, index: Any, call_id: str, name: str, args: str) -> CallDelta | None:
         """Add one fragment; return its delta, or None if it adds nothing."""
-        slot = self._find(index, call_id, name)
-        new = slot is None
-        if slot is None:
-            slot = self._open(index, call_id)
-        if slot.done:
+        call = self._find(index, call_id, name)
+        is_new = call is None
+        if call is None:
+            call = self._open(index, call_id)
+        if call.done:
             return None
-        if call_id and not slot.id:
-            self._by_id[call_id] = slot
-        slot.add(call_id, name, args)
+        if call_id and not call.id:
+            self._by_id[call_id] = call
+        call.add(call_id, name, args)
         # without arguments, only the beginning of a call and its name are worth a delta
-        if args or new or name:
-            return CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
+        if args or is_new or name:
+            return CallDelta(args, index=call.index, call_id=call.id, name=call.name)
         return None
 
-    def finish(self) -> list[Call]:
+    def close_complete(self) -> list[Call]:
         """Close and return the open calls if all are complete; else close none and return []."""
-        waiting = [slot for slot in self._slots if not slot.done]
-        if not all(slot.is_complete() for slot in waiting):
+        waiting = [call for call in self._calls if not call.done]
+        if not all(call.is_complete() for call in waiting):
             return []
-        return [slot.close("") for slot in waiting]
+        return [call.close("") for call in waiting]
 
     def close(self, broken: str = "") -> list[Call]:
         """End the stream; return the open calls. `broken`: why they are incomplete, if they are."""
-        return [slot.close(broken) for slot in self._slots if not slot.done]
+        return [call.close(broken) for call in self._calls if not call.done]
 
-    def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
+    def _find(self, index: Any, call_id: str, name: str) -> _OpenCall | None:
         """Return the call that a fragment continues, None for a new call."""
         if index is not None:
-            slot = self._by_index.get(index)
-            return None if slot is None or _begins_call(slot, call_id, name) else slot
-        if call_id and call_id in self._by_id:
+            call = self._by_index.get(index)
+        elif call_id in self._by_id:
             return self._by_id[call_id]
-        last = self._slots[-1] if self._slots else None
-        return None if last is None or _begins_call(last, call_id, name) else last
+        else:
+            call = self._calls[-1] if self._calls else None
+        return None if call is None or _begins_call(call, call_id, name) else call
 
-    def _open(self, index: Any, call_id: str) -> _Slot:
-        slot = _Slot(len(self._slots), call_id)
-        self._slots.append(slot)
+    def _open(self, index: Any, call_id: str) -> _OpenCall:
+        call = _OpenCall(len(self._calls), call_id)
+        self._calls.append(call)
         if index is not None:
-            self._by_index[index] = slot
+            self._by_index[index] = call
         if call_id:
-            self._by_id[call_id] = slot
-        return slot
+            self._by_id[call_id] = call
+        return call
 
 
-def _begins_call(slot: _Slot, call_id: str, name: str) -> bool:
-    """Return whether a fragment addressed to `slot` begins a new call."""
-    if not name or (call_id and call_id == slot.id):
+def _begins_call(call: _OpenCall, call_id: str, name: str) -> bool:
+    """Return whether a fragment addressed to `call` begins a new call."""
+    if not name or (call_id and call_id == call.id):
         return False
-    if call_id and slot.id:
+    if call_id and call.id:
         return True
     # without ids, a name after complete arguments is the only sign of a new call
-    return bool(slot.pieces) and slot.is_complete()
+    return bool(call.pieces) and call.is_complete()

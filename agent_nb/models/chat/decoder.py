@@ -244,7 +244,7 @@ class ChatDecoder(FrameDecoder):
 
         Otherwise they stay open until the body ends: some servers send fragments after the reason.
         """
-        complete_calls = self._calls.finish()
+        complete_calls = self._calls.close_complete()
         if complete_calls:
             self._release(out)
             self._emit_resend(out)

@@ -36,7 +36,7 @@ from ..strict_schema import OPENAI, make_strict
 from .decoder import PROVIDER
 
 # settings that the API has under the same names
-PLAIN = ("temperature", "top_p", "seed")
+_PLAIN = ("temperature", "top_p", "seed")
 
 
 def encode(
@@ -65,7 +65,7 @@ def encode(
     if grammar and request.grammar:
         body["grammar"] = request.grammar
     settings = check_settings(request.settings)
-    body |= {name: settings[name] for name in PLAIN if name in settings}
+    body |= {name: settings[name] for name in _PLAIN if name in settings}
     if "max_tokens" in settings:
         body[limit] = settings["max_tokens"]
     if "stop" in settings:
@@ -172,9 +172,9 @@ def _encode_assistant(message: Message) -> dict[str, Any]:
     if not calls:
         return encoded
     opaque = message.payloads_of(PROVIDER)
-    extras = {
-        key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()
-    }
+    extras: dict[str, Any] = {}  # call id -> its other fields
+    for payload in opaque:
+        extras |= payload.get("tool_calls") or {}
     encoded["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
         encoded |= payload.get("message") or {}

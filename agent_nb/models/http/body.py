@@ -29,68 +29,70 @@ class Body:
         self.fault: Fault | None = None
         self._sse = SSEDecoder(errors=True)
         self._start = b""  # the bytes until the form is known; then the first ones, for a fault
-        self._json: list[bytes] | None = None  # the pieces of a JSON body; None: another form
-        self._size = 0
-        self._frames = 0
-        self._sniffed = False  # whether the form is known
+        self._json_pieces: list[bytes] | None = (
+            None  # the pieces of a JSON body; None: another form
+        )
+        self._json_size = 0  # bytes
+        self._frame_count = 0
+        self._is_known = False  # the form
 
     def feed(self, data: bytes) -> Sequence[Frame]:
         """Return the frames that `data` completes; none once there is a `fault`."""
         if self.fault is not None:
             return []
-        if not self._sniffed:
-            data = self._sniff(data)
-        if self._json is not None:
-            return self._hold(data)
+        if not self._is_known:
+            data = self._choose_form(data)
+        if self._json_pieces is not None:
+            return self._hold_json(data)
         try:
             frames = self._sse.feed(data)
         except WireError as error:
             self.fault = Fault("limit", str(error), raw=error.raw[:500])
             return []
-        self._frames += len(frames)
+        self._frame_count += len(frames)
         return frames
 
     def close(self) -> Sequence[Frame]:
         """End the body: return the remaining frames, and set `fault` if the body held none."""
         if self.fault is not None:
             return []
-        if self._json is not None:
-            return self._objects(b"".join(self._json).strip(_BLANK))
+        if self._json_pieces is not None:
+            return self._split_json(b"".join(self._json_pieces).strip(_BLANK))
         try:
             frames = self._sse.close(lenient=True)
         except WireError as error:
             self.fault = Fault("limit", str(error), raw=error.raw[:500])
             return []
-        if not self._frames and not frames:
+        if not self._frame_count and not frames:
             self.fault = _no_frame_fault(self._start)
         return frames
 
-    def _sniff(self, data: bytes) -> bytes:
+    def _choose_form(self, data: bytes) -> bytes:
         """Choose the form by the first bytes that are not blank; return the bytes to decode."""
         self._start += data
         begin = self._start.lstrip(_BLANK)
         if not begin:
             return b""
-        self._sniffed = True
+        self._is_known = True
         if begin[:1] in b"{[":  # no line of an event stream begins so
-            self._json = []
+            self._json_pieces = []
         buffered, self._start = self._start, begin[:1000]
         return buffered
 
-    def _hold(self, data: bytes) -> list[Frame]:
+    def _hold_json(self, data: bytes) -> list[Frame]:
         """Keep a piece of a JSON body until `close`; give up above `LARGEST` bytes."""
-        assert self._json is not None
-        self._size += len(data)
-        if self._size > LARGEST:
-            self._json = []
+        assert self._json_pieces is not None
+        self._json_size += len(data)
+        if self._json_size > LARGEST:
+            self._json_pieces = []
             self.fault = Fault(
                 "limit", f"The answer is larger than {LARGEST >> 20} MB and was given up."
             )
         else:
-            self._json.append(data)
+            self._json_pieces.append(data)
         return []
 
-    def _objects(self, body: bytes) -> list[Frame]:
+    def _split_json(self, body: bytes) -> list[Frame]:
         """Return a JSON body as one frame, or JSON lines as a frame each."""
         # every JSON line looks like an object; a pretty-printed object also has other lines
         text = body.decode("utf-8", "replace")

@@ -130,10 +130,10 @@ class EventDecoder(FrameDecoder):
         if frame.data.strip() == "[DONE]":
             self.done = True
             return
-        if isinstance(event := self._load_json(frame, out), dict):
-            self._event(
-                to_text(event.get("type")) or frame.event, event, out, failed=frame.event == "error"
-            )
+        event = self._load_json(frame, out)
+        if isinstance(event, dict):
+            kind = to_text(event.get("type")) or frame.event
+            self._event(kind, event, out, failed=frame.event == "error")
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         handler = self.events.get(kind)

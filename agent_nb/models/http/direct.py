@@ -60,7 +60,7 @@ class Direct:
                 extensions={"timeout": {"write": WRITING}},
             )
             response, connection = await self._exchange(request)
-        except _faults() as error:
+        except _fault_types() as error:
             raise _as_httpx(error) from error
         if response.status == 101:
             await connection.aclose()
@@ -111,7 +111,7 @@ class Answer:
     ) -> None:
         self.status_code = response.status
         self.raw_headers = response.headers
-        self.headers = _joined(response.headers)
+        self.headers = _join_headers(response.headers)
         self._response = response
         self._connection = connection
         self._body = cast("AsyncGenerator[bytes, None]", aiter(response.stream))  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ class Answer:
     async def __anext__(self) -> bytes:
         try:
             return await anext(self._body)
-        except _faults() as error:
+        except _fault_types() as error:
             raise _as_httpx(error) from error
 
     async def aclose(self) -> None:
@@ -149,7 +149,7 @@ def has_more(connection: httpcore.AsyncHTTP11Connection) -> bool:
     return trailing is None or bool(trailing[0])
 
 
-def _faults() -> tuple[type[Exception], ...]:
+def _fault_types() -> tuple[type[Exception], ...]:
     import httpcore
 
     return (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException)
@@ -163,16 +163,16 @@ def _as_httpx(error: Exception) -> Exception:
     return kind(str(error))
 
 
-def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _join_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return name in lower case -> value; the values of a repeated header are joined by commas."""
     joined: dict[str, str] = {}
     for raw, value in headers:
-        name, text = raw.decode("latin-1").lower(), _text(value)
+        name, text = raw.decode("latin-1").lower(), _decode_header(value)
         joined[name] = f"{joined[name]}, {text}" if name in joined else text
     return joined
 
 
-def _text(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     """Return a header's text, UTF-8 if valid: else a secret in it would not be recognised."""
     try:
         return value.decode("utf-8")

@@ -121,11 +121,8 @@ class Limiter:
         """Close the model if the fault says "busy"; mark a shared or final one (`Refusal`)."""
         retry_after = fault.retry_after
         busy = fault.status == 429 or (fault.status in BUSY_STATUSES and retry_after is not None)
-        if (
-            not busy
-            or not fault.retryable
-            or (retry_after is not None and retry_after > LONGEST_WAIT)
-        ):
+        too_long = retry_after is not None and retry_after > LONGEST_WAIT
+        if not busy or not fault.retryable or too_long:
             return
         spread = 0.5 + self._spread() / 2  # at random, so that processes do not return together
         with self._lock:

@@ -125,10 +125,8 @@ class Remote(Unpicklable):
         self._http = Http(options.base_url, options.timeouts)
         self._takes_schemas = True  # until the server says that it takes none
         self._refused_schemas: set[bytes] = set()
-        endpoint = f"{options.label} {self._http.base_url}"
-        self.limiter = configure_limiter(
-            endpoint, self._http.host, options.rpm, options.concurrency
-        )
+        endpoint, host = f"{options.label} {self._http.base_url}", self._http.host
+        self.limiter = configure_limiter(endpoint, host, options.rpm, options.concurrency)
 
     @property
     def takes_tools(self) -> bool:
@@ -231,11 +229,8 @@ class Remote(Unpicklable):
         Such a schema is remembered, so that `takes_output` returns False for it.
         """
         message = f"{fault} {fault.raw}"
-        if (
-            request.output is None
-            or fault.status not in _SCHEMA_STATUSES
-            or not _ABOUT_SCHEMA.search(message)
-        ):
+        is_about = fault.status in _SCHEMA_STATUSES and _ABOUT_SCHEMA.search(message)
+        if request.output is None or not is_about:
             return fault
         self._refused_schemas.add(_encode(request.output))
         self._takes_schemas = self._takes_schemas and not _TAKES_NO_SCHEMA.search(message)

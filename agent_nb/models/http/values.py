@@ -44,10 +44,8 @@ def flatten_text(piece: Any, depth: int = 8) -> str:
     if isinstance(piece, list):
         return "".join(flatten_text(each, depth - 1) for each in piece)
     if isinstance(piece, dict):
-        content = next(
-            (piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), ""
-        )
-        return flatten_text(content, depth - 1)
+        values = (piece.get(key) for key in ("text", "refusal", "thinking", "content"))
+        return flatten_text(next(filter(None, values), ""), depth - 1)
     return ""
 
 
@@ -64,9 +62,8 @@ def is_temporary(error: Any) -> bool:
         return False
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
-    return (isinstance(code, int) and is_retryable_status(code)) or any(
-        word in kind for word in _TEMPORARY
-    )
+    is_named_so = any(word in kind for word in _TEMPORARY)
+    return is_named_so or (isinstance(code, int) and is_retryable_status(code))
 
 
 def make_usage(usage: dict[str, Any]) -> Usage:

@@ -20,7 +20,7 @@ from ...wire import as_dict, as_list, lenient_loads
 from ..chat.calls import make_call
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import count_tokens, is_empty, to_json, to_text
-from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
+from ..parts import Call, CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
 
 PROVIDER = "anthropic"
 # fields of `message_delta` that are read
@@ -165,35 +165,23 @@ class AnthropicDecoder(EventDecoder):
         goes_back = not broken and kind != _LOST_INPUT
         raw = "".join(block.pop(_PIECES_KEY, []))
         if kind == "tool_use":
-            complete_input = block.get("input")
-            raw = raw or (to_json(complete_input) if complete_input else "")
-            call = make_call(
-                to_text(block.get("name")),
-                raw,
-                call_id=to_text(block.get("id")),
-                index=self._call_indexes.pop(index),
-                broken=broken,
-            )
-            block["input"] = call.args
-            out.append(call)
-        elif kind == "text":
-            block["text"] = to_text(block.get("text")) + raw
-        elif kind == "thinking":
-            block["thinking"] = to_text(block.get("thinking")) + raw
-            if block.get("signature"):
+            call_index = self._call_indexes.pop(index)
+            out.append(_complete_call(block, raw, index=call_index, broken=broken))
+        elif kind in ("text", "thinking"):  # the text is in the field of the same name
+            block[kind] = to_text(block.get(kind)) + raw
+            if kind == "thinking" and block.get("signature"):
                 opaque = {"provider": PROVIDER, "signature": block["signature"]}
                 out.append(Thought("", block_id, opaque=opaque))
+            out.append(Close(block_id, incomplete=bool(broken)))
         elif kind == "redacted_thinking":
             opaque = {"provider": PROVIDER, "block": block}
             out.append(Thought("", block_id, {"redacted": True}, opaque))
+            out.append(Close(block_id, incomplete=bool(broken)))
         else:
             if raw:
                 block["input"] = _parse_input(raw)
-            out.append(
-                Resend(PROVIDER, block) if goes_back else Extra(PROVIDER, to_text(kind), block)
-            )
-        if kind in ("text", "thinking", "redacted_thinking"):
-            out.append(Close(block_id, incomplete=bool(broken)))
+            kept = Resend(PROVIDER, block) if goes_back else Extra(PROVIDER, to_text(kind), block)
+            out.append(kept)
         if goes_back and (kind != "text" or block.get("text")):
             self.content.append(block)
 
@@ -219,6 +207,16 @@ def _make_implied_block(delta: str) -> dict[str, Any]:
     if delta == "text_delta":
         return {"type": "text", "text": ""}
     return {"type": delta.removesuffix("_delta")}  # `_LOST_INPUT`, or a new kind
+
+
+def _complete_call(block: dict[str, Any], raw: str, *, index: int, broken: str) -> Call:
+    """Return the call of a block, and put its arguments into the block; `raw`: as they came."""
+    if not raw and block.get("input"):
+        raw = to_json(block["input"])
+    name, call_id = to_text(block.get("name")), to_text(block.get("id"))
+    call = make_call(name, raw, call_id=call_id, index=index, broken=broken)
+    block["input"] = call.args
+    return call
 
 
 def _merge_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:

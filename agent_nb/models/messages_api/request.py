@@ -70,9 +70,8 @@ def encode(
     if "stop" in settings:
         body["stop_sequences"] = list_stops(settings["stop"])
     if "reasoning" in settings:
-        body |= _encode_thinking(
-            settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive
-        )
+        limit = settings.get("max_tokens")
+        body |= _encode_thinking(settings["reasoning"], limit, adaptive=adaptive)
     if request.output is not None:
         form = {"type": "json_schema", "schema": make_strict(request.output.schema, ANTHROPIC)}
         body["output_config"] = {**body.get("output_config", {}), "format": form}
@@ -87,16 +86,12 @@ def _encode_thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[s
         return {"thinking": {"type": "disabled"}}
     if adaptive:
         effort = read_effort(value)
-        return {
-            "thinking": {"type": "adaptive"},
-            "output_config": {"effort": _EFFORTS.get(effort, effort)},
-        }
+        output_config = {"effort": _EFFORTS.get(effort, effort)}
+        return {"thinking": {"type": "adaptive"}, "output_config": output_config}
     tokens = max(LEAST_BUDGET, tokens)
     if limit is None:
-        return {
-            "thinking": {"type": "enabled", "budget_tokens": tokens},
-            "max_tokens": tokens + MAX_TOKENS,
-        }
+        thinking = {"type": "enabled", "budget_tokens": tokens}
+        return {"thinking": thinking, "max_tokens": tokens + MAX_TOKENS}
     if limit <= LEAST_BUDGET:
         raise UsageError(
             f"With reasoning, max_tokens must be more than {LEAST_BUDGET}; it is {limit}."
@@ -122,12 +117,10 @@ def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
         if entry["role"] == "user":
             entry["content"].sort(key=lambda piece: piece["type"] != "tool_result")
     # the API refuses white space at the end of a last message of the assistant
-    if (
-        encoded
-        and encoded[-1]["role"] == "assistant"
-        and encoded[-1]["content"][-1].get("type") == "text"
-    ):
-        encoded[-1]["content"][-1]["text"] = encoded[-1]["content"][-1]["text"].rstrip()
+    if encoded and encoded[-1]["role"] == "assistant":
+        last_piece = encoded[-1]["content"][-1]
+        if last_piece.get("type") == "text":
+            last_piece["text"] = last_piece["text"].rstrip()
     return encoded
 
 
@@ -143,7 +136,7 @@ def _append(
 
 
 def _piece(block: Block) -> dict[str, Any] | None:
-    write = _PIECES.get(type(block))
+    write = _WRITERS.get(type(block))
     return write(block) if write else None
 
 
@@ -185,10 +178,8 @@ def _result(block: ResultBlock) -> dict[str, Any]:
 
 
 def _image(block: ImageBlock) -> dict[str, Any]:
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": block.media_type, "data": block.data},
-    }
+    source = {"type": "base64", "media_type": block.media_type, "data": block.data}
+    return {"type": "image", "source": source}
 
 
 def _clean_id(call_id: str) -> str:
@@ -197,7 +188,7 @@ def _clean_id(call_id: str) -> str:
 
 
 # type of a block -> the function that writes it for the API
-_PIECES: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
+_WRITERS: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
     TextBlock: _text,
     ThoughtBlock: _thought,
     CallBlock: _call,

@@ -93,13 +93,10 @@ class ResponsesDecoder(EventDecoder):
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin an item; announce a call."""
         item = as_dict(event.get("item"))
-        entry = self._items.begin(
-            to_text(item.get("type")), names_of(event, item), to_text(item.get("call_id"))
-        )
-        if entry.kind == CALL and not entry.streamed:
-            entry.identify(
-                to_text(item.get("call_id")) or to_text(item.get("id")), to_text(item.get("name"))
-            )
+        kind, call_id = to_text(item.get("type")), to_text(item.get("call_id"))
+        entry = self._items.begin(kind, names_of(event, item), call_id)
+        if kind == CALL and not entry.streamed:
+            entry.identify(call_id or to_text(item.get("id")), to_text(item.get("name")))
             self._pass_arguments(entry, to_text(item.get("arguments")), out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -120,9 +117,8 @@ class ResponsesDecoder(EventDecoder):
         """Complete an item."""
         item = as_dict(event.get("item"))
         kind, names = to_text(item.get("type")), names_of(event, item)
-        entry = self._items.end(kind, names, to_text(item.get("name"))) or self._items.begin(
-            kind, names
-        )
+        tool = to_text(item.get("name"))
+        entry = self._items.end(kind, names, tool) or self._items.begin(kind, names)
         if not entry.done:
             self._complete_item(item, entry, out)
 
@@ -224,9 +220,8 @@ class ResponsesDecoder(EventDecoder):
         entry.identify(to_text(item.get("call_id")), to_text(item.get("name")))
         if not entry.pieces:
             self._pass_arguments(entry, raw, out)
-        out.append(
-            make_call(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
-        )
+        call_id, index = entry.call_id, entry.index
+        out.append(make_call(entry.name, raw, call_id=call_id, index=index, broken=broken))
 
     def _emit_piece(
         self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
