@@ -24,20 +24,12 @@ def summary_line(numbers: dict[str, Any]) -> str:
     cost = numbers.get("cost")
     if not isinstance(cost, float | int) or not math.isfinite(cost):
         cost = None
-    marks = [
-        word
-        for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
-        if numbers.get(key)
-    ]
+    status = str(numbers.get("status", "?"))
+    if numbers.get("limit"):
+        status = f"{Interrupt.AT_LIMIT}{numbers['limit']}"
+    words = {"replayed": "replayed", "scripted": "scripted", "drift": "drifted"}
     parts = (
-        ", ".join(
-            [
-                f"{Interrupt.AT_LIMIT}{numbers['limit']}"
-                if numbers.get("limit")
-                else str(numbers.get("status", "?")),
-                *marks,
-            ]
-        ),
+        ", ".join([status, *(word for key, word in words.items() if numbers.get(key))]),
         str(numbers.get("model", "")),
         *_work(numbers),
         f"{tokens[0]} → {tokens[1]} tokens",

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Protocol
 
 from ..host import Inherited
@@ -165,12 +166,8 @@ def _install(capture: OutputCapture) -> None:
         _open.append(capture)
         for owner, name, make in _hooks:
             _replace(owner, name, make)
-        _replace(
-            sys.stdout, "write", lambda write: _capturing_write(write, lambda capture: capture.out)
-        )
-        _replace(
-            sys.stderr, "write", lambda write: _capturing_write(write, lambda capture: capture.err)
-        )
+        _replace(sys.stdout, "write", partial(_capturing_write, "out"))
+        _replace(sys.stderr, "write", partial(_capturing_write, "err"))
 
 
 def _remove(capture: OutputCapture) -> None:
@@ -191,8 +188,8 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         _restore.append(OutputCapture.replace_attribute(owner, name, replacement))
 
 
-def _capturing_write(write: Write, which: Callable[[OutputCapture], Write]) -> Write:
-    """Return a `write` that sends text to its context's capture; `which` picks `out` or `err`."""
+def _capturing_write(field: str, write: Write) -> Write:
+    """Return a `write` that sends text to `field` (`out` or `err`) of its context's capture."""
 
     def put(text: Any) -> Any:
         if not isinstance(text, str):
@@ -200,7 +197,7 @@ def _capturing_write(write: Write, which: Callable[[OutputCapture], Write]) -> W
         capture = OutputCapture.current()
         if capture is None:
             return write(_filter_secrets(text))
-        which(capture)(text)
+        getattr(capture, field)(text)
         capture.pass_on(write, text)
         return len(text)
 
@@ -220,10 +217,9 @@ def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:
     def give(
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any
     ) -> Any:
-        capture = OutputCapture.current()
-        return submit(
-            pool, function if capture is None else _run_in(capture, function), *args, **options
-        )
+        if (capture := OutputCapture.current()) is not None:
+            function = _run_in(capture, function)
+        return submit(pool, function, *args, **options)
 
     return give
 

@@ -30,14 +30,12 @@ _TEXT = "text/plain"
 
 def chart_bundle(value: Any) -> dict[str, Any]:
     """Return the MIME bundle of a chart object, with its JSON; {} for any other value."""
-    library = next(
-        (m for c in type(value).__mro__ if (m := _library(c)) in ("altair", "plotly")), ""
-    )
-    if library == "altair":
+    libraries = [_find_library(class_) for class_ in type(value).__mro__]
+    if "altair" in libraries:
         # Altair itself refuses a long table, as it does in any cell
         chart = call_method(value, "to_dict") if hasattr(type(value), "to_dict") else None
         return {VEGA_LITE: chart, _TEXT: "alt.Chart(...)"} if _is_whole(chart, "$schema") else {}
-    if library == "plotly":
+    if "plotly" in libraries:
         text = call_method(value, "to_json") if hasattr(type(value), "to_json") else None
         chart = loads(text) if isinstance(text, str) else None
         return {PLOTLY: chart, _TEXT: "Figure"} if _is_whole(chart, "data") else {}
@@ -49,7 +47,7 @@ def _is_whole(chart: Any, key: str) -> bool:
     return isinstance(chart, dict) and key in chart
 
 
-def _library(kind: type) -> str:
+def _find_library(kind: type) -> str:
     return str(kind.__module__).partition(".")[0]
 
 
@@ -63,14 +61,14 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
     if chart := chart_bundle(value):
         rest = {k: v for k, v in bundle.items() if k == _TEXT or k.startswith("image/")}
         return {**chart, **rest}
-    if _library(type(value)) == "bokeh" and (picture := _draw_bokeh(value)):
+    if _find_library(type(value)) == "bokeh" and (picture := _draw_bokeh(value)):
         return {"image/png": picture, **bundle}
     return dict(bundle)
 
 
 def draw_chart(kind: str, chart: Any) -> bytes:
     """Return the JSON of a MIME type (`kind`) as PNG; b"" if a package is missing or fails."""
-    with _drop_output():
+    with OutputCapture(lambda text: None):
         try:
             if kind == PLOTLY:
                 return _draw_plotly(chart)
@@ -81,10 +79,6 @@ def draw_chart(kind: str, chart: Any) -> bytes:
         except Exception:  # foreign code: the result then goes without its picture
             return b""
     return b""
-
-
-def _drop_output() -> OutputCapture:
-    return OutputCapture(lambda text: None)
 
 
 def _draw_plotly(chart: Any) -> bytes:
@@ -98,7 +92,7 @@ def _draw_bokeh(value: Any) -> bytes:
     if not find_library("selenium"):
         return b""
     target = io.BytesIO()
-    with _drop_output():
+    with OutputCapture(lambda text: None):
         try:
             import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
         except Exception:  # foreign code, and a browser

@@ -75,15 +75,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Axis(msgspec.Struct, frozen=True):
-    """A pandas index: the rows or columns of a table.
+    """A pandas index: the labels of the rows or columns of a table."""
 
-    `shape`: () for a foreign index. `label`: a function from a row to its label; ABSENT if it
-    cannot be read.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # () for a foreign index
     dtype: str
-    label: Callable[[int], Any]
+    label: Callable[[int], Any]  # from a row to its label, ABSENT if it cannot be read
 
 
 def read_table(value: Any) -> Table | None:
@@ -118,11 +114,9 @@ def _read_frame(frame: Any) -> Table:
     (width,), (height,) = labels.shape, rows.shape
     # a block holds one or several columns of one dtype: `blknos` has the block of each column, and
     # `blklocs` its position in that block
-    block_numbers, positions = (
-        n[:MOST_COLUMNS].tolist() for n in (manager.blknos, manager.blklocs)
-    )
-    blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*block_numbers}}
-    shown = [blocks[number] for number in block_numbers]
+    numbers, positions = (n[:MOST_COLUMNS].tolist() for n in (manager.blknos, manager.blklocs))
+    blocks = {n: _read_column(read_field(manager.blocks[n], "values")) for n in {*numbers}}
+    shown = [blocks[number] for number in numbers]
     return Table(
         shape=(height, width),
         columns=tuple((labels.label(n), dtype) for n, (dtype, _) in enumerate(shown)),
@@ -245,9 +239,7 @@ def _read_polars_frame(frame: Any) -> Table:
     raw = _get_storage(frame, "_df")
     height, width = raw.shape()
     # `dtype_strings` is written in Rust; `dtypes` would create objects of registered types
-    columns = tuple(
-        zip(raw.columns()[:MOST_COLUMNS], raw.dtype_strings()[:MOST_COLUMNS], strict=True)
-    )
+    columns = tuple(zip(raw.columns(), raw.dtype_strings(), strict=True))[:MOST_COLUMNS]
 
     def row(number: int) -> Iterator[Any]:
         for name, dtype in columns:

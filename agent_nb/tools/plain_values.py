@@ -71,9 +71,8 @@ def write_literal(value: Any, clean: Clean = str) -> str:
         return f"'{clean_text(str.__str__(value), clean)}'"
     write = find_by_type(_WRITERS, value) or _LIBRARY_WRITERS.get(name)
     # every other NumPy scalar (numbers, bools) has a `__str__` of NumPy's own
-    if write is None and (
-        (name.startswith("numpy.") and name != "numpy.ndarray") or _is_missing(value)
-    ):
+    is_scalar = name.startswith("numpy.") and name != "numpy.ndarray"
+    if write is None and (is_scalar or _is_missing(value)):
         write = str
     try:
         return write(value) if write is not None else ""
@@ -102,7 +101,7 @@ def _is_missing(value: Any) -> bool:
     """Return whether a value is NaT or NA of pandas."""
     # their classes have no public name; both are singletons
     pandas = module_space("pandas")
-    return bool(pandas) and (value is pandas.get("NaT") or value is pandas.get("NA"))
+    return any(name in pandas and value is pandas[name] for name in ("NaT", "NA"))
 
 
 def _write_integer(value: int) -> str:

@@ -76,7 +76,7 @@ def shell(command: str, context: ToolContext) -> Outcome:
     finally:
         _kill(process)
         status = process.wait()
-    return _outcome(output.text, status, context.cancelled)
+    return _make_outcome(output.text, status, context.cancelled)
 
 
 tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
@@ -84,11 +84,12 @@ tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return `variables` without those that look like keys, passwords or URLs that hold one."""
-    secret = (_WITH_PASSWORD, _PROVIDER_KEY)
     return {
-        k: v
-        for k, v in variables.items()
-        if not _KEYLIKE.search(k) and not any(form.search(v) for form in secret)
+        name: value
+        for name, value in variables.items()
+        if not (
+            _KEYLIKE.search(name) or _WITH_PASSWORD.search(value) or _PROVIDER_KEY.search(value)
+        )
     }
 
 
@@ -139,15 +140,12 @@ def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> Non
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the shell has ended; where the system can, its id stays reserved for `_kill`.
-
-    `poll` frees the id, and a new process may get it.
-    """
+    """Return whether the shell has ended; if `_KEEPS_ID`, its id stays reserved for `_kill`."""
     if not _KEEPS_ID:
-        return process.poll() is not None
+        return process.poll() is not None  # this frees the id
     with suppress(ChildProcessError):  # other code of this process has waited for it
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, options) is not None
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, how) is not None
     return True
 
 
@@ -162,16 +160,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             process.kill()
 
 
-def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
+def _make_outcome(output: str, status: int, cancelled: bool) -> Outcome:
     """Return the outcome of a command that has ended with `status`."""
+    if output and not output.endswith("\n") and (cancelled or status):
+        output += "\n"  # before a last line that says how the command ended
     if cancelled:
-        return Outcome("cancelled", _add_ending(output, "[stopped]") if output else Outcome.STOPPED)
+        return Outcome("cancelled", f"{output}[stopped]" if output else Outcome.STOPPED)
     if status:
         ending = f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
-        return Outcome("ok", _add_ending(output, ending))
+        return Outcome("ok", f"{output}{ending}")
     return Outcome("ok", output or "(no output)")
-
-
-def _add_ending(output: str, ending: str) -> str:
-    """Return the output with a last line `ending`, which says how the command ended."""
-    return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{ending}"

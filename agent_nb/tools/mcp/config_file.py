@@ -197,12 +197,9 @@ class _Fields:
         items = self._entry.get(key, {})
         if not isinstance(items, dict) or len(items) > _MOST_ITEMS:
             raise self.make_fault(f"{key} must be an object of {_MOST_ITEMS} texts at most")
-        return {
-            self._check_text(f"a name in {key}", name): self._check_text(
-                f"each value of {key}", value
-            )
-            for name, value in items.items()
-        }
+        names = [self._check_text(f"a name in {key}", name) for name in items]
+        values = [self._check_text(f"each value of {key}", value) for value in items.values()]
+        return dict(zip(names, values, strict=True))
 
     def _check_text(self, what: str, value: Any) -> str:
         # it is short enough, and holds no half of a character, which has no UTF-8

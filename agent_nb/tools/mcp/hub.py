@@ -126,8 +126,8 @@ class Hub:
 
 def _is_outdated(earlier: Server, server: Server) -> bool:
     """Return whether `earlier` is another entry with the file and name of `server`."""
-    same_place = (earlier.file, earlier.name) == (server.file, server.name)
-    return bool(server.file) and same_place and earlier.digest != server.digest
+    is_same = (earlier.file, earlier.name) == (server.file, server.name)
+    return server.file != "" and is_same and earlier.digest != server.digest
 
 
 HUB = Hub()

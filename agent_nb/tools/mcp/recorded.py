@@ -41,9 +41,8 @@ def _recorded_tools(events: Iterable[Event]) -> Iterator[Tool]:
         for entry in map(as_dict, as_list(as_dict(event.payload).get("tools"))):
             name = entry.get("name")
             if isinstance(name, str) and name == clean_name(name):
-                spec = ToolSpec(
-                    name, str(entry.get("description") or ""), as_dict(entry.get("parameters"))
-                )
+                description = str(entry.get("description") or "")
+                spec = ToolSpec(name, description, as_dict(entry.get("parameters")))
                 yield Tool(spec=spec, invoke=_refuse_call, validate=dict, effect="outside")
 
 
