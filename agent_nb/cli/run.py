@@ -182,11 +182,9 @@ def check_notebooks(arguments: Arguments) -> int:
             print_lines(report.text(verbose=arguments.verbose))
         return report
 
-    paths = [
-        path
-        for path in list_notebooks(arguments.notebooks)
-        if arguments.shard is None or is_in_part(path, arguments.shard)
-    ]
+    paths = list_notebooks(arguments.notebooks)
+    if arguments.shard is not None:
+        paths = [path for path in paths if is_in_part(path, arguments.shard)]
     with EarlyKernels(paths, options.choose_kernel) as early_kernels:
         reports = in_parallel(check_reported, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
@@ -268,9 +266,8 @@ def _make_relay_factory(arguments: Arguments) -> Callable[[], AbstractContextMan
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
     if arguments.jobs > 1 and not Relay.allows_overlap(arguments.stream):
-        raise UsageError(
-            f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
-        )
+        advice = "--stream takes one notebook at a time, without --jobs."
+        raise UsageError(f"In {arguments.stream} runs cannot overlap: {advice}")
     lock = threading.Lock()
     return lambda: Relay(arguments.stream, stream_json, lock)
 

@@ -105,10 +105,8 @@ def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
 def _list_signers(_: Arguments) -> str:
     from ..record import Signer
 
-    return (
-        "\n".join(map(str, Signer.load_all()))
-        or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
-    )
+    nobody = "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
+    return "\n".join(map(str, Signer.load_all())) or nobody
 
 
 def _add_signer(arguments: Arguments) -> str:
@@ -138,10 +136,9 @@ def _load_key(file: Path, *, terminal: bool) -> PrivateKey:
     try:
         return PrivateKey.of(file.read_bytes(), passphrase)
     except OSError as fault:
+        problem = f"The key {file} cannot be read ({fault.strerror or fault})."
         advice = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
-        raise UsageError(
-            f"The key {file} cannot be read ({fault.strerror or fault}). {advice}"
-        ) from None
+        raise UsageError(f"{problem} {advice}") from None
     except MissingExtra:
         raise
     except UsageError as fault:

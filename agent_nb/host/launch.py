@@ -79,11 +79,9 @@ class Launch:
 
     def proves(self, claim: Any) -> bool:
         """Return whether `claim` is the secret of this process."""
-        return (
-            bool(self._secret)
-            and isinstance(claim, str)
-            and hmac.compare_digest(claim.encode("utf-8", "replace"), self._secret)
-        )
+        if not self._secret or not isinstance(claim, str):
+            return False
+        return hmac.compare_digest(claim.encode("utf-8", "replace"), self._secret)
 
 
 LAUNCH = Launch(os.environ)

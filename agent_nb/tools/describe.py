@@ -24,9 +24,9 @@ import msgspec
 from .decorator import is_tool
 from .frames import Table, read_table
 from .plain_values import (
-    KIND_WORDS,
     LONGEST_TEXT,
     MOST_PARTS,
+    WORDS,
     Clean,
     class_name,
     clean_text,
@@ -56,7 +56,7 @@ MOST_VARIABLES = 60  # in a list
 MOST_TOKENS = 2_000  # of a list with the rows below it, or of a preview; about
 FIRST_ROWS = 3  # first rows of a table below a list
 _FRAME_TYPES = ("pandas.DataFrame", "polars.DataFrame")
-_UNREADABLE_CELL = "…"  # stands for a cell that is not a plain value
+_UNREADABLE = "…"  # stands for a cell that is not a plain value
 _MOST_ROWS = 20  # of a preview
 _LONGEST_PREVIEW = 400  # characters in the preview of a text
 _PACKAGE = __name__.partition(".")[0]
@@ -69,17 +69,13 @@ def describe_variable(name: str, value: Any, clean: Clean = str) -> VariableFact
     if is_a(value, type):
         return VariableFacts(name=name, kind=f"class {class_name(value, clean)}")
     table = read_table(value) or Table()
-    columns = tuple(
-        (_write_label(label, clean), clean_text(d, clean)) for label, d in table.columns
-    )
+    columns = [(_write_label(label, clean), clean_text(d, clean)) for label, d in table.columns]
     return VariableFacts(
         name=name,
-        kind=public_name(value)
-        or find_by_type(KIND_WORDS, value)
-        or class_name(type(value), clean),
+        kind=public_name(value) or find_by_type(WORDS, value) or class_name(type(value), clean),
         shape=table.shape,
         dtype=clean_text(table.dtype, clean, LONGEST_NAME),
-        columns=columns,
+        columns=tuple(columns),
         columns_left_out=table.width - len(columns),
         note=describe_builtin(value, clean) or _describe_figure(value),
     )
@@ -97,7 +93,7 @@ def preview_value(
     table = read_table(value)
 
     def shown(cell: Any) -> str:
-        return write_unquoted(round_float(cell) if brief else cell, clean) or _UNREADABLE_CELL
+        return write_unquoted(round_float(cell) if brief else cell, clean) or _UNREADABLE
 
     if table is not None:
         lines = [" | ".join(map(shown, row)) for row in table.read_rows(count)]
@@ -215,9 +211,8 @@ def _fit_tokens(lines: Iterable[str]) -> str:
 def _write_label(label: Any, clean: Clean) -> str:
     """Return a column's label on one line; the parts of a tuple (several levels) with `/`."""
     labels = label[:MOST_PARTS] if type(label) is tuple else (label,)
-    return one_line(
-        "/".join(write_unquoted(each, clean) or _UNREADABLE_CELL for each in labels), LONGEST_TEXT
-    )
+    texts = (write_unquoted(each, clean) or _UNREADABLE for each in labels)
+    return one_line("/".join(texts), LONGEST_TEXT)
 
 
 def _write_item(value: Any, clean: Clean) -> str:

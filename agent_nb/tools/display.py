@@ -52,7 +52,7 @@ def read_rich_bundle(value: Any) -> dict[str, Any] | None:
         bundle.update(_read_mimebundle(value))
     for mime, method in _METHODS.items():
         if mime not in bundle and hasattr(kind, method):
-            bundle[mime] = _call_safely(getattr(value, method))
+            bundle[mime] = _try_call(getattr(value, method))
     return clean_bundle(bundle) or None
 
 
@@ -114,19 +114,17 @@ def write_compact_text(value: Any) -> str:
 def _write_rows(value: Any) -> str:
     if not hasattr(type(value), "to_string"):
         return short_repr(value)
-    options = {
-        "max_rows": _MOST_ROWS,
-        **({"max_cols": _MOST_COLUMNS} if len(value.shape) > 1 else {}),
-    }
-    return str(_call_safely(lambda: value.to_string(**options)) or short_repr(value))
+    options = {"max_rows": _MOST_ROWS}
+    if len(value.shape) > 1:
+        options["max_cols"] = _MOST_COLUMNS
+    return str(_try_call(lambda: value.to_string(**options)) or short_repr(value))
 
 
 def _read_mimebundle(value: Any) -> Mapping[str, Any]:
     """Return the bundle from `_repr_mimebundle_`, without the metadata that may come with it."""
     # IPython passes both arguments; some classes define the method without them
-    bundle = _call_safely(
-        lambda: value._repr_mimebundle_(include=None, exclude=None)
-    ) or _call_safely(value._repr_mimebundle_)
+    bundle = _try_call(lambda: value._repr_mimebundle_(include=None, exclude=None))
+    bundle = bundle or _try_call(value._repr_mimebundle_)
     bundle = bundle[0] if isinstance(bundle, tuple) and bundle else bundle
     return bundle if isinstance(bundle, Mapping) else {}
 
@@ -134,16 +132,16 @@ def _read_mimebundle(value: Any) -> Mapping[str, Any]:
 def draw_figure(figure: Any) -> bytes:
     """Return a figure as PNG; b"" if it cannot be drawn."""
     target = io.BytesIO()
-    _call_safely(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
+    _try_call(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
     return target.getvalue()
 
 
 def call_method(value: Any, method: str, *args: Any) -> Any:
     """Return what a method of a foreign object returns, None if it raises."""
-    return _call_safely(lambda: getattr(value, method)(*args))
+    return _try_call(lambda: getattr(value, method)(*args))
 
 
-def _call_safely(function: Any) -> Any:
+def _try_call(function: Any) -> Any:
     """Return what `function`, foreign code, returns; None if it raises."""
     try:
         return function()

@@ -137,10 +137,8 @@ class _Reader:
             styles={"dpi": figure.dpi if top else "", "colour": _colour(figure.get_facecolor())},
             counted=not top,
         )
-        titles = {
-            name: getattr(figure, f"_{name}", None)
-            for name in ("suptitle", "supxlabel", "supylabel")
-        }
+        names = ("suptitle", "supxlabel", "supylabel")
+        titles = {name: getattr(figure, f"_{name}", None) for name in names}
         self._titles(titles, "figure's ")
         self._children(figure, "", [figure.patch, *titles.values()])
 
@@ -184,10 +182,8 @@ class _Reader:
     def _titles(self, titles: Mapping[str, Any], within: str) -> None:
         for name, title in titles.items():
             if title is not None and title.get_visible() and (text := title.get_text()):
-                texts = {"its text": text}
-                self._add(
-                    f"{within}{name}", title, texts=texts, styles=_text_styles(title), counted=False
-                )
+                texts, styles = {"its text": text}, _text_styles(title)
+                self._add(f"{within}{name}", title, texts=texts, styles=styles, counted=False)
 
     def _children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
         """Read the artists inside one, except `hidden`; adjacent bars are read together."""
@@ -248,15 +244,12 @@ class _Reader:
             return
         names = ("height", "width", "x", "y", "angle")
         styles = [_styles(bar) for bar in bars]
+        labels = [str(bar.get_label()) for bar in bars]
         self._add(
             f"{within}bars",
             bars[0],
             each="bar",
-            texts={
-                "its labels": " | ".join(
-                    label for b in bars if (label := str(b.get_label()))[:1] != "_"
-                )
-            },
+            texts={"its labels": " | ".join(label for label in labels if label[:1] != "_")},
             numbers={n: [_property(bar, n) or 0 for bar in bars] for n in names},
             styles={n: _common_style([style[n] for style in styles]) for n in styles[0]},
         )

@@ -46,9 +46,8 @@ def list_(path: str = ".", *, context: ToolContext) -> str:
     try:
         with os.scandir(descriptor if os.scandir in os.supports_fd else target.path) as entries:
             ordered = sorted(entries, key=lambda e: (e.name.casefold(), e.name))
-        lines = [
-            _describe_entry(e, context.folder, path) for e in ordered if not is_private(e.name)
-        ]
+        visible = [entry for entry in ordered if not is_private(entry.name)]
+        lines = [_describe_entry(entry, context.folder, path) for entry in visible]
     finally:
         os.close(descriptor)
     notes = [f"… and {len(lines) - _MOST_ENTRIES} more"] if len(lines) > _MOST_ENTRIES else []
@@ -133,19 +132,17 @@ def _explain_missing(target: ConfinedPath) -> str:
         return f"There is no {target.name!r}, and no such folder."
     last = target.parts[-1].casefold() if target.parts else ""
     folded = {name.casefold(): name for name in names}
-    hint = did_you_mean(
-        last, folded, 3, cutoff=0.5, written=lambda name: _escape_name(folded[name])
-    )
+    hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda key: _escape(folded[key]))
     return f"There is no file {target.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _describe_entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
     """Return the line for an entry of a folder."""
     if entry.is_symlink():
-        return f"{_escape_name(entry.name)}{_describe_link(os.path.join(path, entry.name), folder)}"
+        return f"{_escape(entry.name)}{_describe_link(os.path.join(path, entry.name), folder)}"
     if entry.is_dir(follow_symlinks=False):
-        return f"{_escape_name(entry.name)}/"
-    return f"{_escape_name(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
+        return f"{_escape(entry.name)}/"
+    return f"{_escape(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
 
 
 def _describe_link(name: str, folder: str) -> str:
@@ -156,12 +153,12 @@ def _describe_link(name: str, folder: str) -> str:
         return "  (a link that tools may not follow)"
     if os.path.isdir(target):
         return "/"
-    return (
-        f"  {byte_size(os.path.getsize(target))}" if os.path.isfile(target) else "  (a broken link)"
-    )
+    if os.path.isfile(target):
+        return f"  {byte_size(os.path.getsize(target))}"
+    return "  (a broken link)"
 
 
-def _escape_name(name: str) -> str:
+def _escape(name: str) -> str:
     """Return a file name with control characters escaped."""
     return replace_surrogates("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 

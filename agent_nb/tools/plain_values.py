@@ -218,7 +218,7 @@ def _describe_module(value: types.ModuleType, clean: Clean) -> str:
 
 
 # type -> the word that a description has in place of the name of the class
-KIND_WORDS: dict[type, str] = {
+WORDS: dict[type, str] = {
     type(None): "None",
     types.FunctionType: "function",
     types.MethodType: "method",

@@ -99,9 +99,8 @@ class ToolRunner:
             if tasks:
                 await asyncio.wait(tasks)
         finally:
-            await _wind_up(
-                tasks, 0.05 + 2 * max((call.tool.grace for call in batch if call.tool), default=0)
-            )
+            longest_grace = max((call.tool.grace for call in batch if call.tool), default=0)
+            await _wind_up(tasks, 0.05 + 2 * longest_grace)
             for call in batch:
                 call.finish(_STOPPED)
         # an error of a tool is an outcome by now: this is a fault of the report or of the runner
@@ -177,9 +176,8 @@ class ToolRunner:
         Raises ToolError for invalid arguments.
         """
         values = _validate(tool, call.job.args)
-        decision = await self.approver.decide(
-            tool, convert_to_json(values), call.context, call.report
-        )
+        args = convert_to_json(values)
+        decision = await self.approver.decide(tool, args, call.context, call.report)
         if not decision.allow:
             return Outcome("denied", decision.denial)
         return values if decision.args is None else _validate(tool, decision.args)
@@ -218,9 +216,8 @@ class ToolRunner:
 
     def _explain_unknown(self, name: str) -> str:
         names = self.toolset.names
-        return unknown_name(
-            "tool named", name, names, hint=did_you_mean(name, names), label="Tools"
-        )
+        hint = did_you_mean(name, names)
+        return unknown_name("tool named", name, names, hint=hint, label="Tools")
 
 
 def _stop_outcome(
@@ -231,9 +228,8 @@ def _stop_outcome(
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or Outcome.STOPPED)
     text = returned.content if isinstance(returned.content, str) else dumps(returned.content)
-    return msgspec.structs.replace(
-        returned, status=status, content=f"{text}\n[{why}]" if why else returned.content
-    )
+    content = f"{text}\n[{why}]" if why else returned.content
+    return msgspec.structs.replace(returned, status=status, content=content)
 
 
 def _validate(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:

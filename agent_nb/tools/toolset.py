@@ -222,9 +222,8 @@ def _split_names(items: Iterable[Any]) -> Iterator[Any]:
 
 def available() -> dict[str, tuple[str, ...]]:
     """Return plug-in -> the names of its tools, () if it cannot be used here."""
-    return {
-        plugin: tuple(tool.name for tool in _load_tools(plugin)) for plugin in list_plugins(_ROOM)
-    }
+    plugins = list_plugins(_ROOM)
+    return {plugin: tuple(tool.name for tool in _load_tools(plugin)) for plugin in plugins}
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,9 +299,8 @@ def _is_same(tool: Tool, other: Tool) -> bool:
 
 def _rename(tool: Tool, name: str) -> Tool:
     """Return the tool under another name."""
-    return msgspec.structs.replace(
-        tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name))
-    )
+    spec = msgspec.structs.replace(tool.spec, name=clean_name(name))
+    return msgspec.structs.replace(tool, spec=spec)
 
 
 def _explain_unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -64,9 +65,8 @@ async def answer_elicitation(server: str, params: Any, asking: Asking | None) ->
     if asking is None or not isinstance(schema, Mapping):
         return ElicitResult(action="decline")
     try:
-        reply: dict[str, Any] | Refusal = await asking.on_main(
-            lambda: ask_at_keyboard(server, str(params.message), schema)
-        )
+        ask = partial(ask_at_keyboard, server, str(params.message), schema)
+        reply: dict[str, Any] | Refusal = await asking.on_main(ask)
     except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
     if isinstance(reply, str):

@@ -33,9 +33,7 @@ from .stderr_tail import StderrTail
 from .transport import Link, connect_server
 
 START_TIMEOUT = 60.0  # s, also to list the tools
-_END_TIMEOUT = (
-    8.0  # s for the end; within it the SDK asks the process to end, terminates it and kills it
-)
+_END_TIMEOUT = 8.0  # s; within it the SDK asks the process to end, terminates it and kills it
 _STDERR_TIMEOUT = 0.3  # s to wait for the end of stderr after a crash
 _LONGEST_ABOUT = 200  # characters of the name that a server gives itself
 _MOST_PAGES, _MOST_TOOLS = 100, 500  # most pages and tools of a list
@@ -93,9 +91,8 @@ class Session:
             async with asyncio.timeout(START_TIMEOUT):
                 return await self._client.list_tools(cursor=cursor)
         except TimeoutError:
-            raise TimeoutError(
-                f"it did not list its tools within {START_TIMEOUT:g} seconds"
-            ) from None
+            why = f"it did not list its tools within {START_TIMEOUT:g} seconds"
+            raise TimeoutError(why) from None
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking | None
