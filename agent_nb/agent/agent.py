@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from anyio import CancelScope
+
 from .. import events
 from ..errors import UsageError
 from ..events import Event, EventLog
@@ -99,16 +101,14 @@ class PromptAgent(Configuration):
             self.choice.is_script,
             partial(make_player, self, log=log, redaction=redaction),
         )
+
+        def make_loop(scope: CancelScope) -> Loop:
+            shared = share_host(plan(), display.entered_host())
+            return Loop(shared, log, user_event, history, scope, resume=resume)
+
         return Stream(
             log,
-            lambda scope: Loop(
-                share_host(plan(), display.entered_host()),
-                log,
-                user_event,
-                history,
-                scope,
-                resume=resume,
-            ),
+            make_loop,
             questions,
             view=view,
             check=check,

@@ -75,19 +75,17 @@ class Changes(msgspec.Struct, frozen=True):
         def clean(text: str) -> str:
             return redact_text(text, hidden)
 
-        differences: dict[bool, list[str]] = {True: [], False: []}  # of used variables, of others
-        for name, recorded in looks.items():
+        differences: dict[str, str] = {}  # variable -> how it differs
+        for name, look in looks.items():
             if name in variables:
-                change = recorded.describe_change(
-                    Look.of(describe_variable(name, variables[name], clean))
-                )
-            else:
-                change = "is gone" if name in used else ""
-            if change:
-                differences[name in used | plain_words].append(
-                    one_line(f"`{name}` {change}", LONGEST_CHANGE)
-                )
-        return cls((*differences[True], *changed), tuple(differences[False]))
+                described = describe_variable(name, variables[name], clean)
+                differences[name] = look.describe_change(Look.of(described))
+            elif name in used:
+                differences[name] = "is gone"
+        words = {n: one_line(f"`{n}` {d}", LONGEST_CHANGE) for n, d in differences.items() if d}
+        of_used = [words[name] for name in words if name in used | plain_words]
+        others = tuple(words[name] for name in words if name not in used | plain_words)
+        return cls((*of_used, *changed), others)
 
     def list_used(self) -> str:
         """Return the changes of used variables in words, the first few by name; "" if none."""
@@ -122,8 +120,9 @@ def find_used(
     prompt = User.first_in(turns.events).content
     mentioned = (m.name for m in Mention.read_all(turns.events) if m.kind == "variable")
     used = {*code.read, *find_mentioned(prompt, plain=False), *mentioned} - assigned
-    shared = any(RecordedTurns.shares_variables(tool) for tool in toolset)
-    return used, ({*find_mentioned(prompt)} - assigned if shared else set())
+    if not any(RecordedTurns.shares_variables(tool) for tool in toolset):
+        return used, set()
+    return used, {*find_mentioned(prompt)} - assigned
 
 
 def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any]) -> CodeNames:
@@ -132,18 +131,18 @@ def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any
     has_code = any(call.name == "python" for call in calls)
     variables = dict(text_entries(namespace)) if has_code else {}
     for call in calls:
-        args = turns.arguments(call)
-        if isinstance(code := args.get("code"), str) and call.name == "python":
-            before = set(names.read)
+        args, tool = turns.arguments(call), turns.tool_of(call, toolset)
+        code, shown = args.get("code"), args.get("name")
+        if call.name == "python" and isinstance(code, str):
+            earlier = set(names.read)
             names.add_code(code)
-            for name in [n for n in names.read if n not in before]:
-                if type(function := variables.get(name)) is types.FunctionType:
+            functions = [variables.get(name) for name in names.read if name not in earlier]
+            for function in functions:
+                if type(function) is types.FunctionType:
                     names.note_read(find_used_variables(function))
-        elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
-            names.note_read([wanted])
-        elif (tool := turns.tool_of(call, toolset)) is not None and RecordedTurns.touches_kernel(
-            tool
-        ):
+        elif call.name == "variables" and isinstance(shown, str):
+            names.note_read([shown])
+        elif tool is not None and RecordedTurns.touches_kernel(tool):
             # a call with an effect does not run again: it may have changed these variables itself
             names.note_read(find_used_variables(tool.invoke))
     return names
@@ -156,8 +155,9 @@ def _list_written(turns: RecordedTurns) -> set[str]:
 
 
 def _list_first(changes: Sequence[str]) -> str:
-    unlisted = len(changes) - MOST_LISTED
-    return ", ".join([*changes[:MOST_LISTED], *([f"{unlisted} more"] if unlisted > 0 else [])])
+    if len(changes) <= MOST_LISTED:
+        return ", ".join(changes)
+    return ", ".join([*changes[:MOST_LISTED], f"{len(changes) - MOST_LISTED} more"])
 
 
 def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:

@@ -81,9 +81,8 @@ class _Writer:
 
     def add_prompt(self, event: events.User) -> None:
         self.flush()
-        self._add_message(
-            Message("user", (*vision.write_blocks(event.attachments), TextBlock(event.content)))
-        )
+        blocks = (*vision.write_blocks(event.attachments), TextBlock(event.content))
+        self._add_message(Message("user", blocks))
 
     def add_thought(self, event: events.Think) -> None:
         self._add_block(ThoughtBlock(event.content, event.opaque))

@@ -201,10 +201,9 @@ def _describe_series(series: Any) -> str:
 def _describe_array(array: Any) -> str:
     if array.size <= MOST_ITEMS:
         return f"array of shape {array.shape}, {array.dtype}:\n{array}"
-    numbers = array.dtype.kind in "iuf"
-    statistics = (
-        f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}" if numbers else ""
-    )
+    statistics = ""
+    if array.dtype.kind in "iuf":
+        statistics = f", min {array.min()}, max {array.max()}, mean {array.mean():.6g}"
     return f"array of shape {array.shape}, {array.dtype}{statistics}\nfirst values: {array.ravel()[:MOST_ITEMS]}"
 
 

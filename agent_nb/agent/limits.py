@@ -51,9 +51,8 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     for name, value in numbers.items():
         if name not in known:
             raise UsageError(unknown_name("limit named", name, known))
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0
-        ):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and value >= 0):
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )

@@ -202,7 +202,8 @@ class Loop:
                 continue
             # without the end marker, a turn is an answer unless something goes back to the model
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
-                if not (verdict := self._answers.verdict).fault:
+                verdict = self._answers.verdict
+                if not verdict.fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
                 message = self._prompt.write_correction(verdict)
                 self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)

@@ -43,9 +43,7 @@ class ModelChoice:
         self._choices = _split_choice(model)
         self._namespace, self._folder = namespace, folder
         self._models: tuple[Model, ...] = ()
-        self._names = tuple(
-            _input_name(self._find_variable(choice) or choice) for choice in self._choices
-        )
+        self._names = tuple(_input_name(self._find_variable(c) or c) for c in self._choices)
         self.requested = ",".join(self._names)
         self.source = source
 

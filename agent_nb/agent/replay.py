@@ -175,16 +175,9 @@ class Player:
         redacted = msgspec.structs.replace(
             question, args=self._redact(question.args), extra=self._redact(question.extra)
         )
-        self._log.append(
-            Delta(
-                of=question.type,
-                block=call.call_id,
-                text=encode_event(redacted).decode(),
-                turn=call.turn,
-                span=call.span,
-                parent=call.parent,
-            )
-        )
+        text = encode_event(redacted).decode()
+        place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
+        self._log.append(Delta(of=question.type, block=call.call_id, text=text, **place))
 
     def _why_not_rerun(self, call: Call, args: dict[str, Any]) -> str:
         """Return why the record does not have the whole arguments of a call, "" if it does."""

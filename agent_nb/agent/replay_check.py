@@ -39,7 +39,7 @@ from .dependencies import (
 from .masking.clock import Span
 from .masking.durations import EXACT, LINES, Measures
 from .masking.folders import Folders
-from .masking.masks import Difference, Rule, Side, Verdict, compare_results
+from .masking.masks import Difference, Rule, Side, compare_results
 from .recorded_turns import RecordedTurns
 
 # name of a part of an agent or a tool (`find_changed`) -> words for the report
@@ -167,20 +167,14 @@ class ReplayCheck:
                 difference = Difference(WITHOUT_PLACE, str(recorded), str(content))
                 self._masked.append(difference.shorten())
             return same
-        verdict = self._compare_results(recorded, content, sides, measures or LINES)
+        compare = partial(compare_results, recorded, content, *sides, rules=self._strictness.rules)
+        verdict = compare(measures=measures or LINES)
         if not verdict.same and measures is None:
             code_measures = self._read_measures(tool, result)
             if code_measures != LINES:
-                verdict = self._compare_results(recorded, content, sides, code_measures)
+                verdict = compare(measures=code_measures)
         self._masked += verdict.masked
         return verdict.same
-
-    def _compare_results(
-        self, recorded: Any, content: Any, sides: tuple[Side, Side], measures: Measures
-    ) -> Verdict:
-        return compare_results(
-            recorded, content, *sides, rules=self._strictness.rules, measures=measures
-        )
 
     def _read_measures(self, tool: Tool, result: Result) -> Measures:
         """Return which durations the code of a call measures."""

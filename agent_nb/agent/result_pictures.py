@@ -74,9 +74,8 @@ def split_cell_displays(
     for shown in map(Shown, outcome.attachments):
         if shown.was_drawn:  # older versions drew no charts
             shown["data"] = ""
-        leaves_card = bool(shown.display) or (
-            shown.was_below and not recorded and not names_pictures
-        )
+        unnamed = shown.was_below and not recorded and not names_pictures
+        leaves_card = bool(shown.display) or unnamed
         if leaves_card and shown.was_below:
             below.append(shown)
         if not leaves_card or (shown["data"] and shown.display):
@@ -112,17 +111,14 @@ def compare_result_pictures(
     `outcome`: with its pictures as they would be recorded. `same_text` compares the texts of
     figures. The one picture of a record from before pictures must be among the new pictures.
     """
-    fresh = outcome.attachments
+    displayed = _display_pictures(result.display)
     if not is_before_pictures(result, outcome):
-        before: Sequence[str | Mapping[str, Any]] = result.attachments or _display_pictures(
-            result.display
-        )
-        return PictureComparison.of_all(
-            before, fresh or _display_pictures(outcome.display), same_text
-        )
-    for picture in _display_pictures(result.display):
+        recorded: Sequence[str | Mapping[str, Any]] = result.attachments or displayed
+        fresh = outcome.attachments or _display_pictures(outcome.display)
+        return PictureComparison.of_all(recorded, fresh, same_text)
+    for picture in displayed:
         comparisons = [
-            PictureComparison.of_pair(picture, fresh_picture, same_text) for fresh_picture in fresh
+            PictureComparison.of_pair(picture, each, same_text) for each in outcome.attachments
         ]
         if all(comparison.difference for comparison in comparisons):
             return comparisons[-1]

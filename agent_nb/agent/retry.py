@@ -64,13 +64,8 @@ def choose_retry(
     if wait is None or (impatient and (attempt >= FALLBACK_ATTEMPTS or wait > FALLBACK_WAIT)):
         return _switch_model(fault, plan)
     next_attempt = attempt if fault.shared else attempt + 1
-    return Retry(
-        wait,
-        "retry",
-        f"{fault.brief}. Trying again in {wait:.1f} s (attempt {next_attempt}).",
-        fault.raw or str(fault),
-        counted=not fault.shared,
-    )
+    message = f"{fault.brief}. Trying again in {wait:.1f} s (attempt {next_attempt})."
+    return Retry(wait, "retry", message, fault.raw or str(fault), counted=not fault.shared)
 
 
 def _switch_model(fault: ModelError, plan: Plan) -> Retry | None:

@@ -73,7 +73,6 @@ def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
         raise UsageError(
             "A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher')."
         )
-
     name = clean_name(name)
 
     async def ask(prompt: str, context: ToolContext) -> Any:
@@ -103,12 +102,12 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
 
 async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> Any:
     """Run the child with its events relayed to the parent; return its answer. Raises ToolError."""
-    child = bound_agent(agent, context)
+    child = limit_agent(agent, context)
     stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
     context.relay(events.Node(name=name, phase="enter", span=context.call_id, data=data))
     status = "cancelled"
-    stream.log.subscribe(lambda event: context.relay(relayed_event(event, context.call_id)))
+    stream.log.subscribe(lambda event: context.relay(relabel_event(event, context.call_id)))
     try:
         with hide_nested_runs():
             stream.start()
@@ -126,7 +125,7 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
     return run.answer if typed is None else typed[1]
 
 
-def bound_agent(agent: Delegate, context: ToolContext) -> Delegate:
+def limit_agent(agent: Delegate, context: ToolContext) -> Delegate:
     """Return a copy of `agent` for one call.
 
     It has the parent's trace, host and approval source, and limits within what the parent has left.
@@ -167,7 +166,7 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     return msgspec.structs.replace(limits, **changes)
 
 
-def relayed_event(event: Event, call_id: str) -> Event:
+def relabel_event(event: Event, call_id: str) -> Event:
     """Return a child's event as logged by the parent, below the call `call_id`."""
     # the parent's log numbers the event, and makes `chunks` from the deltas that it got itself
     changes: dict[str, Any] = {"seq": 0, "run": ""}

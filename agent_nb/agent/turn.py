@@ -166,9 +166,8 @@ class Turn:
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
             self._text_begun = True
-            out.append(
-                events.Respond(extra={Answer.TYPED: ""} if block.by_final_tool else None, **common)
-            )
+            extra = {Answer.TYPED: ""} if block.by_final_tool else None
+            out.append(events.Respond(extra=extra, **common))
 
     def _feed_waiting(self, out: list[Event]) -> None:
         """Feed the parts of the block that has waited longest, if no block is open."""

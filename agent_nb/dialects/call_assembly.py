@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..models import Call, CallDelta, Fault, Part
@@ -38,16 +37,16 @@ class _PartialCall:
         if delta.text:
             self.pieces.append(delta.text)
 
-    def call(self, *, incomplete: bool) -> Call:
-        raw = "".join(self.pieces)
-        args: Mapping[str, Any] = {}
-        fault = ""
+    def make_call(self, *, incomplete: bool) -> Call:
+        raw, args = "".join(self.pieces), dict[str, Any]()
+        fault = "" if self.name else NAMELESS
         try:
             args = read_args(raw)
         except ValueError as error:
             fault = f"The arguments are not a JSON object: {error}."
-        fault = CUT_OFF if incomplete else fault or ("" if self.name else NAMELESS)
-        return Call(self.name, dict(args), raw, self.call_id, self.index, incomplete, fault)
+        if incomplete:
+            fault = CUT_OFF
+        return Call(self.name, args, raw, self.call_id, self.index, incomplete, fault)
 
 
 class CallAssembler:
@@ -76,7 +75,7 @@ class CallAssembler:
     def close(self, incomplete: bool = False) -> list[Call]:
         """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
         calls, self._calls, self._open = self._calls, [], {}
-        return [partial.call(incomplete=incomplete) for partial in calls]
+        return [partial.make_call(incomplete=incomplete) for partial in calls]
 
 
 def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:

@@ -245,9 +245,9 @@ def _time_of_day(parts: Parts) -> tuple[float, float]:
     if text := parts.get("datetime_digits"):
         return _count_seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("arguments"):
-        numbers = text.split(", ")[3:]
-        # by the count of numbers after the day: none, (never one), to minutes, seconds, fractions
-        return _count_seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
+        numbers = text.split(", ")[3:]  # none, hour and minute, or with seconds and fractions too
+        length = {0: _DAY, 2: 60.0}.get(len(numbers), 1.0)
+        return _count_seconds(*numbers[:3]), length
     if hour := parts.get("hour"):
         return _count_seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0
     text = parts.get("time")

@@ -61,12 +61,11 @@ class Difference(NamedTuple):
 
     def shorten(self) -> Difference:
         """Return the difference with texts that fit into a report."""
-        start = 0
-        if max(len(self.recorded), len(self.fresh)) > _LONGEST_SHOWN:
-            # show where they begin to differ
-            same = (a == b for a, b in zip(self.recorded, self.fresh, strict=False))
-            start = max(next((n for n, equal in enumerate(same) if not equal), 0) - 20, 0)
-        texts = _cut_excerpt(self.recorded, start), _cut_excerpt(self.fresh, start)
+        if max(len(self.recorded), len(self.fresh)) <= _LONGEST_SHOWN:
+            return self
+        pairs = enumerate(zip(self.recorded, self.fresh, strict=False))
+        first = next((n for n, (a, b) in pairs if a != b), 0)  # where they begin to differ
+        texts = (_cut_excerpt(text, max(first - 20, 0)) for text in (self.recorded, self.fresh))
         return Difference(self.rule, *texts)
 
 
@@ -259,7 +258,6 @@ def _list_differences(recorded: MaskedText, fresh: MaskedText) -> Iterator[Diffe
 
 
 def _cut_excerpt(text: str, start: int) -> str:
-    if start == 0 and len(text) <= _LONGEST_SHOWN:
-        return text
-    part = text[start : start + _LONGEST_SHOWN]
-    return f"{'…' * bool(start)}{part}{'…' * (start + _LONGEST_SHOWN < len(text))}"
+    end = start + _LONGEST_SHOWN
+    before, after = "…" if start else "", "…" if end < len(text) else ""
+    return f"{before}{text[start:end]}{after}"

@@ -95,14 +95,9 @@ def _ask_by_tool(output: OutputSchema, other_names: Collection[str]) -> OutputWa
     name = FINAL
     while name in other_names:
         name += "_"
+    purpose = "Give the answer to the user. Call it once, alone, when you know the answer."
     return OutputWay(
-        tools=(
-            ToolSpec(
-                name,
-                "Give the answer to the user. Call it once, alone, when you know the answer.",
-                output.schema,
-            ),
-        ),
+        tools=(ToolSpec(name, purpose, output.schema),),
         final_tool=name,
         instructions=f"When you know the answer, call the tool {name} with it, alone. Do not write the answer as text.",
         last_turn=f"This is your last turn: call {name} now with what you know, and no other tool.",
