@@ -180,9 +180,8 @@ def _check_cell(
     if cell.get("cell_type") != "code":
         return
     is_agent = agent_cell(source_of(cell)) is not None
-    errors = [
-        str(run["error"]) for run in runs if run.get("error") and (is_agent or "ordinal" in run)
-    ]
+    own_runs = [run for run in runs if is_agent or "ordinal" in run]
+    errors = [str(run["error"]) for run in own_runs if run.get("error")]
     # a failure that repeats the error of a run is left out: the run reports it
     own_failures = [f for f in failed if not any(error in f.message for error in errors)]
     if is_agent:

@@ -62,9 +62,8 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
             level=about.get("level", 0.95),
             bounded=about.get("bounded", False) and (failed_as is None or 0 <= failed_as <= 1),
         )
-        answering = Spent(
-            sum(r.input + r.written for r in results), sum_costs(r.cost for r in results)
-        )
+        tokens = sum(result.input + result.written for result in results)
+        answering = Spent(tokens, sum_costs(result.cost for result in results))
         return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
 
     @property

@@ -56,8 +56,10 @@ class JudgeScore:
         self._judge = judge
         self._expected = expected
         self._options, self._map_options = options, map_options
-        self._output = None if judge.output is not None else verdict_type()
-        if judge.output is not None:
+        self._output = None  # the type of its answers, unless it has one
+        if judge.output is None:
+            self._output = verdict_type()
+        else:
             _check_output(judge.output)
 
     def inputs(self, candidates: Sequence[Candidate]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...record import Digests, digest_value
 
-LENGTH = 32  # hexadecimal digits of a key
+KEY_LENGTH = 32  # hexadecimal digits
 
 
 class Keys:
@@ -42,9 +42,9 @@ class Keys:
         """
         inputs = self.inputs(prompt, attachments).hash
         self._seen[inputs, repeat] += 1
-        return digest_value([inputs, self._seen[inputs, repeat], repeat], LENGTH)
+        return digest_value([inputs, self._seen[inputs, repeat], repeat], KEY_LENGTH)
 
 
 def map_digest(keys: Sequence[str]) -> str:
     """Return one digest of the keys of all rows, in order."""
-    return digest_value(list(keys), LENGTH)
+    return digest_value(list(keys), KEY_LENGTH)

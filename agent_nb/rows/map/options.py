@@ -38,9 +38,8 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("concurrency", "rpm", "limit", "repeats"):
             value = getattr(options, name)
             # a bool is an int in Python, but `limit=True` is a mistake
-            if value is not None and (
-                not isinstance(value, int) or isinstance(value, bool) or value < 1
-            ):
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (is_whole and value >= 1):
                 raise UsageError(f"{name}={value!r}: give a whole number of at least 1.")
         if options.on_error not in get_args(OnError):
             raise UsageError(unknown_name("on_error", options.on_error, get_args(OnError)))

@@ -258,7 +258,7 @@ class MapStream(Stream):
         __tracebackhide__ = True
         self.start()
         coming = self.results.finished()
-        while (result := await self._within(coming)) is not None:
+        while (result := await self._await_result(coming)) is not None:
             yield finish_row(result, self._output, self._plan.data.values(result.position))
         assert self._task is not None
         await asyncio.wait([self._task])
@@ -267,14 +267,16 @@ class MapStream(Stream):
         if self._check:
             self.run.raise_for_status()
 
-    async def _within(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+    async def _await_result(
+        self, finished: AsyncIterator[tuple[int, RowResult]]
+    ) -> RowResult | None:
         """Return the next result, None after the last. A cancellation while waiting stops the map.
 
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
         screen = self._find_screen(None)
-        coming = asyncio.ensure_future(self._next(finished))
+        coming = asyncio.ensure_future(self._take_result(finished))
         try:
             await self._wait_for_task(coming, screen, self._stop_by_cell, ends=True)
         finally:
@@ -286,7 +288,9 @@ class MapStream(Stream):
             raise self._make_agent_stopped(screen.stopped)
         return coming.result()
 
-    async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+    async def _take_result(
+        self, finished: AsyncIterator[tuple[int, RowResult]]
+    ) -> RowResult | None:
         """Return the next result, None after the last; if the map is stopped, wait for its end."""
         result = await anext(finished, None)
         if self._stop_cause is not None and self._task is not None:

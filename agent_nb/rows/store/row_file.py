@@ -136,7 +136,7 @@ class RowFile:
             folder = folder.parent
         if not folder.is_dir():
             raise NotADirectoryError(20, "Not a directory")
-        existing = [folder, *([self.path] if self.path.is_file() else [])]
+        existing = [folder, self.path] if self.path.is_file() else [folder]
         if not all(os.access(each, os.W_OK) for each in existing):
             raise PermissionError(13, "Permission denied")
 
@@ -165,24 +165,24 @@ class RowFile:
 
     def _switch_to(self, state: FileState | None, *, writes: bool) -> None:
         """Open the file at the path; keep a file that it replaced open, in `former`."""
-        before = self._handle
-        if before is not None and before.state is not None and not before.is_of(state):
-            self._handle, self._former = None, [*self._former, before]
-            before = None
+        old = self._handle
+        if old is not None and old.state is not None and not old.is_of(state):
+            self._former.append(old)
+            self._handle = old = None
         self._handle = self._open_handle(state, writes=writes)
-        if before is not None:
-            before.connection.close()
+        if old is not None:
+            old.connection.close()
         self.generation += 1
 
     def _open_handle(self, state: FileState | None, *, writes: bool) -> _Handle:
         """Return a handle of the file at the path; to write, the file is made if it is missing."""
         import sqlite3
 
-        if state is None and not (writes or self.read_only):
-            return _Handle(_open_empty_store(), self.path, None, writes=False)
         if state is None and writes:
             self._make_missing_store()
             state = read_file_state(self.path)
+        elif state is None and not self.read_only:
+            return _Handle(_open_empty_store(), self.path, None, writes=False)
         if state is None:
             raise FileNotFoundError(2, "No such file")
         if refused := row_link.find_refusal(self.path, state, read_only=self.read_only):

@@ -62,10 +62,8 @@ class Shares:
     def update(self, workers: Iterable[str], now: float) -> None:
         """Split anew over the `workers` that exist at the time `now`, in seconds."""
         present = dict.fromkeys(workers)
-        names = [
-            *(n for n in self._current if n in present),
-            *(n for n in present if n not in self._current),
-        ]
+        names = [name for name in self._current if name in present]
+        names += [name for name in present if name not in self._current]
         rates = self._grant_rates(names, _split(self._rpm, len(names)), now)
         asking = [name for name, rpm in zip(names, rates, strict=True) if rpm or not self._rpm]
         rows = dict(zip(asking, _split(self._rows, len(asking)), strict=True))

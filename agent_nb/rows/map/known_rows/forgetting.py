@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -44,12 +45,9 @@ class MapLocation(msgspec.Struct, frozen=True):
         file = Path(os.path.expanduser(self.store)) if self.store else in_folder
         if not file.exists():
             return 0
-        store = RowStore.open(file, self.id, b"", owner=new_run_id())
-        try:
+        with closing(RowStore.open(file, self.id, b"", owner=new_run_id())) as store:
             count = store.forget_map()
             idle = store.idle
-        finally:
-            store.close()
         if idle and file.parent == in_folder.parent:
             file.unlink(missing_ok=True)
         return count
@@ -100,11 +98,8 @@ def _summarize_store(file: Path) -> StoreSummary:
     prompts: list[str] = []
     row_count = None
     try:
-        store = RowStore.open(file, "", b"", owner=new_run_id(), read_only=True)
-        try:
+        with closing(RowStore.open(file, "", b"", owner=new_run_id(), read_only=True)) as store:
             maps = store.maps()
-        finally:
-            store.close()
         prompts = [title for title, _ in maps.values()]
         row_count = sum(count for _, count in maps.values())
     except UsageError:

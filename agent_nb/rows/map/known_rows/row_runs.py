@@ -15,7 +15,7 @@ from ....agent import OutputType, Run
 from ....errors import UsageError
 from ....record import Record, log_of
 
-BATCH = 100  # rows that are read at once
+BATCH = 100  # the most rows that are read at once
 GONE = (
     "The store of the map has lost the run of a row: rows were forgotten, or the file was changed."
     " Run the map again: only the missing rows are asked."

@@ -31,8 +31,8 @@ from ..row_result import recorded_result
 
 Store = str | os.PathLike[str] | bool | None
 ENDING = ".sqlite"
-BATCH = 100  # rows that are looked up at once
-_ID = 24  # hexadecimal digits of a map's id
+BATCH = 100  # the most rows that are looked up at once
+_ID_LENGTH = 24  # hexadecimal digits of a map's id
 
 
 class FoundRow(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def map_id(inputs: Mapping[str, str], template: str) -> str:
     `inputs`: the digests of any run of its agent (`record.fingerprint`), without the prompt's.
     """
     shared = {name: value for name, value in inputs.items() if name != "prompt"}
-    return digest_value([template, shared], _ID)
+    return digest_value([template, shared], _ID_LENGTH)
 
 
 def open_store(
@@ -121,13 +121,14 @@ def find_stored_rows(
     `trust`: the records of others that the user trusts (True: all, False: none, else those with
     these hashes). `live`: whether rows may be asked (None: if the store may be written).
     """
-    asking = not store.read_only if live is None else live
+    if live is None:
+        live = not store.read_only
     remaining = iter(rows)
     while batch := list(islice(remaining, BATCH)):
         stored = store.find([row.key for row in batch])
         for row in batch:
             if row.key in stored:
-                yield _judge_row(row, stored[row.key], trust, asking)
+                yield _judge_row(row, stored[row.key], trust, live)
 
 
 def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live: bool) -> FoundRow:
@@ -135,5 +136,5 @@ def _judge_row(row: Row, stored: StoredRow, trust: bool | Collection[str], live:
     record = stored.record
     result = recorded_result(record, row, attempts=stored.attempts, origin="store")
     # a stranger's row counts if the user trusts it, or if nothing may run live (see the rules)
-    ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
-    return FoundRow(row, result, record, ours and stored.final and result.status == "ok")
+    counts = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
+    return FoundRow(row, result, record, counts and stored.final and result.status == "ok")
