@@ -127,13 +127,10 @@ def check_notebook(
         find_problems(nb, checks, shown_runs, outcome, signers, missing_extra=missing_extra)
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
-    # `find_problems` leaves out failures of no cell, and all failures if an extra is missing
     if failing or not missing_extra:
-        failing += [
-            Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
-            for f in outcome.failures
-            if missing_extra or not f.cell
-        ]
+        # `find_problems` leaves out failures of no cell, and all failures if an extra is missing
+        left_out = [f for f in outcome.failures if missing_extra or not f.cell]
+        failing += [Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False) for f in left_out]
     masked, patterns = _list_masked(shown_runs)
     unseen = [str(name) for _, run in shown_runs for name in run.get("unseen") or ()]
     unseen += find_unseen_displays(nb, outcome)

@@ -104,10 +104,7 @@ class MapLog:
         self._log.append(events.State(kind=kind, payload=dict(payload)))
 
     def close(self, cause: Cancelled | events.Error | None) -> None:
-        """End the log: the counts, the records of the rows if they are few, and why it ended.
-
-        `cause`: why it ended before all rows were over (None: it did not).
-        """
+        """End the log: the counts, the records of a small map, and the `cause` of an early end."""
         if self._log.ended or not self._log:
             return
         counts = msgspec.json.encode(self._tally.snapshot(self._clock()))

@@ -91,22 +91,24 @@ class DaskRows:
         self._client, self._messages = client, messages
         self._topic = f"agent_nb-map-{messages.name}"
         self._shares = Shares(options.concurrency, options.rpm or 0)
-        self._begun: Counter[str] = Counter()  # how often a row may have been asked, by its key
+        self._attempts: Counter[str] = Counter()  # how often a row may have been asked, by its key
         self._workers_changed = asyncio.Event()  # set for a moment when workers came or went
         self._share_freed = asyncio.Event()  # a worker may ask one more row
         self._following: asyncio.Task[None] | None = None
         self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of cancelled rows
         self._stopping: asyncio.Task[None] | None = None
         self._refusals: dict[str, str] = {}  # worker -> why it gets no rows, "" if it does
-        self._request: Future[int] | None = None  # the empty task that waits for a first worker
-        self._down = ""  # why no row can be asked
+        self._worker_request: Future[int] | None = (
+            None  # the empty task that waits for a first worker
+        )
+        self._why_down = ""  # why no row can be asked
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
         try:
             return await self._in_client_loop(self._ask(row))
         except asyncio.CancelledError:
-            attempts = self._begun[row.key]
+            attempts = self._attempts[row.key]
             return Answered(row.result("interrupted", kind="user", attempts=attempts))
         except Exception as fault:  # the client was closed
             return self._make_failure(row, "worker_lost", _describe_lost(fault))
@@ -136,17 +138,18 @@ class DaskRows:
             waiting.cancel()
 
     def _make_failure(self, row: Row, kind: str, error: str) -> Answered:
-        return Answered(row.result("error", kind=kind, error=error, attempts=self._begun[row.key]))
+        attempts = self._attempts[row.key]
+        return Answered(row.result("error", kind=kind, error=error, attempts=attempts))
 
     async def _ask(self, row: Row) -> Answered:
         """Ask a row, again on another worker if its worker goes away; see the rules."""
         if self._following is None:
-            self._client.subscribe_topic(self._topic, partial(_count_begun, self._begun))
+            self._client.subscribe_topic(self._topic, partial(_count_attempt, self._attempts))
             self._following = asyncio.create_task(self._follow_workers())
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            name = await self._free_worker()
+            name = await self._take_worker()
             if not name:
-                return self._make_failure(row, "worker_lost", self._down)
+                return self._make_failure(row, "worker_lost", self._why_down)
             try:
                 answer = await self._submit(name, row, attempt)
             finally:
@@ -155,7 +158,7 @@ class DaskRows:
             if answer is None:  # the worker went away: try another one
                 continue
             if isinstance(answer, bytes):
-                return self._messages.read(row, answer, max(self._begun[row.key], 1))
+                return self._messages.read(row, answer, max(self._attempts[row.key], 1))
             if self._client.status != "running":
                 return self._make_failure(row, "worker_lost", _describe_lost(answer))
             error = f"The worker {name} could not ask the row ({_describe_fault(answer)}). Workers and scheduler need jupyter-agent-nb {__version__}."
@@ -163,9 +166,9 @@ class DaskRows:
         error = f"The workers that asked this row went away, {MOST_ATTEMPTS} times in a row. Their logs say why; often it is memory."
         return self._make_failure(row, "worker_lost", error)
 
-    async def _free_worker(self) -> str:
+    async def _take_worker(self) -> str:
         """Return a worker as soon as it may ask one more row; "" if no row can be asked."""
-        while not self._down:
+        while not self._why_down:
             if name := self._shares.take():
                 return name
             self._share_freed.clear()
@@ -203,7 +206,7 @@ class DaskRows:
 
     async def _wait_until_gone(self, name: str) -> None:
         """Return once a worker has no share any more, or no row can be asked."""
-        while name in self._shares and not self._down:
+        while name in self._shares and not self._why_down:
             await self._workers_changed.wait()
 
     async def _follow_workers(self) -> None:
@@ -216,19 +219,19 @@ class DaskRows:
                 fit = await self._select_fit(workers)
                 self._request_worker(not workers)
                 last_answer = time.monotonic()
-                # every worker has reported, and none fits; without workers `_down` stays ""
+                # every worker has reported, and none fits; without workers `_why_down` stays ""
                 hopeless = not fit and len(self._refusals) == len(workers)
-                self._down = next(iter(self._refusals.values()), "") if hopeless else ""
+                self._why_down = next(iter(self._refusals.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
                 silence = time.monotonic() - last_answer
                 if self._client.status == "running" and silence < ANSWER_TIMEOUT:
                     await asyncio.sleep(LOOK_PERIOD)
                     continue
-                self._down = _describe_lost(fault)
+                self._why_down = _describe_lost(fault)
             before = self._shares.issue
             self._shares.update(fit, last_answer)
-            if self._down or self._shares.issue != before:
+            if self._why_down or self._shares.issue != before:
                 self._workers_changed.set()  # wakes the tasks that wait now
                 self._workers_changed.clear()
                 self._share_freed.set()
@@ -236,11 +239,11 @@ class DaskRows:
 
     def _request_worker(self, wanted: bool) -> None:
         """Hold an empty task while a worker is wanted."""
-        if wanted and self._request is None:
-            self._request = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
-        elif not wanted and self._request is not None:
-            self._request.release()
-            self._request = None
+        if wanted and self._worker_request is None:
+            self._worker_request = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
+        elif not wanted and self._worker_request is not None:
+            self._worker_request.release()
+            self._worker_request = None
 
     async def _select_fit(self, workers: Iterable[str]) -> list[str]:
         """Return the workers that have this package, in this version."""
@@ -283,12 +286,12 @@ class DaskRows:
                 )
 
 
-def _count_begun(begun: Counter[str], event: tuple[float, str]) -> None:
+def _count_attempt(attempts: Counter[str], event: tuple[float, str]) -> None:
     """Count that a row begins.
 
     A function: the client keeps its handlers alive, and with a method it would keep the asker.
     """
-    begun[event[1].partition(" ")[2]] += 1  # a ticket is `{attempt} {key of the row}`
+    attempts[event[1].partition(" ")[2]] += 1  # a ticket is `{attempt} {key of the row}`
 
 
 def _read_outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
