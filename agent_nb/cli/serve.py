@@ -78,9 +78,8 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `serve`."""
     host_help = "the address to listen at (default: 127.0.0.1, this machine only)"
     add_text(sub, "--host", "HOST", host_help, "127.0.0.1")
-    sub.add_argument(
-        "--port", type=int, default=8765, help="the port (default: 8765; 0: a free one)"
-    )
+    port_help = "the port (default: 8765; 0: a free one)"
+    sub.add_argument("--port", type=int, default=8765, help=port_help)
     token = sub.add_mutually_exclusive_group()
     advice = "the token; others on this machine see it, better AGENT_NB_TOKEN or --token-file"
     add_text(token, "--token", "TOKEN", advice)

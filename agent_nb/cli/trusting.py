@@ -18,11 +18,8 @@ def trust_folder(arguments: Arguments) -> int:
     """let a folder give keys (.env) and be obeyed in its policies, as they are now"""
     from ..notebook import trust_folder as run_command
 
-    flags = [
-        flag
-        for flag, is_set in (("--list", arguments.list), ("--revoke", arguments.revoke))
-        if is_set
-    ]
+    choices = {"--list": arguments.list, "--revoke": arguments.revoke}
+    flags = [flag for flag, is_set in choices.items() if is_set]
     print_lines(run_command([*arguments.places, *flags]))
     return OK
 

@@ -191,7 +191,7 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 def _capturing_write(field: str, write: Write) -> Write:
     """Return a `write` that sends text to `field` (`out` or `err`) of its context's capture."""
 
-    def put(text: Any) -> Any:
+    def write_captured(text: Any) -> Any:
         if not isinstance(text, str):
             return write(text)
         capture = OutputCapture.current()
@@ -201,7 +201,7 @@ def _capturing_write(field: str, write: Write) -> Write:
         capture.pass_on(write, text)
         return len(text)
 
-    return put
+    return write_captured
 
 
 def _filter_secrets(text: str) -> str:
@@ -214,14 +214,14 @@ def _filter_secrets(text: str) -> str:
 def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:
     """Return a `submit` that gives the function the capture of its caller."""
 
-    def give(
+    def submit_captured(
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any
     ) -> Any:
         if (capture := OutputCapture.current()) is not None:
             function = _run_in(capture, function)
         return submit(pool, function, *args, **options)
 
-    return give
+    return submit_captured
 
 
 def _run_in(capture: OutputCapture, function: Callable[..., Any]) -> Callable[..., Any]:

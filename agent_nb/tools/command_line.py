@@ -38,7 +38,7 @@ def squeeze_spaces(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def commands(line: str) -> list[str]:
+def split_commands(line: str) -> list[str]:
     """Return the distinct texts between `; & && | ||` and line ends, at least one."""
     texts = dict.fromkeys(squeeze_spaces(text) for text in _BETWEEN.split(line))
     return [text for text in texts if text] or [squeeze_spaces(line)]
@@ -49,35 +49,36 @@ class CommandLine:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.parts = commands(text)
+        self.parts = split_commands(text)
         self._spellings: dict[str, set[str]] = {}
 
     @cached_property
     def wholes(self) -> set[str]:
         """The spellings of the whole line, and commands that a split at operators would miss."""
-        return {self.text, squeeze_spaces(self.text), *_joined(self.text), *_in_quotes(self.text)}
+        text = self.text
+        return {text, squeeze_spaces(text), *_list_joined(text), *_find_in_quotes(text)}
 
     def spellings(self, command: str) -> set[str]:
         """Return the spellings of one of the `parts`."""
         if command not in self._spellings:
-            self._spellings[command] = spellings(command)
+            self._spellings[command] = list_spellings(command)
         return self._spellings[command]
 
 
-def spellings(command: str) -> set[str]:
+def list_spellings(command: str) -> set[str]:
     """Return a command, those nested in it and those it starts, with and without prefix words."""
-    forms = _forms(command)
-    return forms | _behind(forms)
+    forms = _list_forms(command)
+    return forms | _find_started(forms)
 
 
-def _forms(command: str) -> set[str]:
+def _list_forms(command: str) -> set[str]:
     """Return a command and those nested in it, each also without prefix words and quotes."""
     nested = [command, *(squeeze_spaces(text) for text in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in nested]
     return {*nested, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
 
 
-def _behind(texts: Iterable[str]) -> set[str]:
+def _find_started(texts: Iterable[str]) -> set[str]:
     """Return the commands that `texts` start through other programs and shells.
 
     Once more characters than the limit allows are read, each word of a text counts as a program.
@@ -97,23 +98,23 @@ def _behind(texts: Iterable[str]) -> set[str]:
             continue
         programs, scripts = programs_behind(text)
         started.update(map(" ".join, programs))
-        for command in (command for script in scripts for command in commands(script)):
-            forms = _forms(command)
+        for script in scripts:
+            forms = {form for command in split_commands(script) for form in _list_forms(command)}
             started |= forms
             waiting += forms
     return started
 
 
-def _joined(line: str) -> set[str]:
+def _list_joined(line: str) -> set[str]:
     """Return the spellings of the commands in a line with continuations (backslash) joined."""
     joined = line.replace("\\\n", "")
     if joined != line:
-        return {text for command in commands(joined) for text in spellings(command)}
+        return {text for command in split_commands(joined) for text in list_spellings(command)}
     return set()
 
 
-def _in_quotes(line: str) -> set[str]:
+def _find_in_quotes(line: str) -> set[str]:
     """Return the commands that a command with an operator in quotes starts: `sh -c "a; b"`."""
     if not (_QUOTES.search(line) and _WRAPPER.search(line)):
         return set()
-    return _behind(text for text in _COMMAND.findall(line) if _BETWEEN.search(text))
+    return _find_started(text for text in _COMMAND.findall(line) if _BETWEEN.search(text))

@@ -179,19 +179,19 @@ def _read_column(values: Any) -> _Column:
     The dtype of a foreign array is the name of its class. `column` is the position in a block and
     counts only in arrays of two dimensions. A missing value is None, an unreadable one ABSENT.
     """
-    array, store = public_name(values).removeprefix("pandas.arrays."), _find_store(values)
-    if store is None or array in _UNREADABLE:
-        return _ARRAY_NAMES.get(array) or type_name(type(values)), lambda row, column: ABSENT
+    class_name, store = public_name(values).removeprefix("pandas.arrays."), _find_store(values)
+    if store is None or class_name in _UNREADABLE:
+        return _ARRAY_NAMES.get(class_name) or type_name(type(values)), lambda row, column: ABSENT
     if public_name(store) == "pyarrow.ChunkedArray":
-        return _read_arrow(array, store)
+        return _read_arrow(class_name, store)
     own_dtype = read_field(values, "_dtype")
-    if array == "Categorical":
+    if class_name == "Categorical":
         category = _read_categories(read_field(own_dtype, "_categories"))
         return "category", lambda row, column: category(store[row])
-    dtype = _ARRAY_NAMES.get(array) or _numpy_dtype(store.dtype)
-    if array in ("IntegerArray", "FloatingArray"):
+    dtype = _ARRAY_NAMES.get(class_name) or _numpy_dtype(store.dtype)
+    if class_name in ("IntegerArray", "FloatingArray"):
         dtype = dtype.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
-    elif array == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
+    elif class_name == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
         dtype = f"{dtype[:-1]}, tz]"  # without its name: the zone may be the user's object
     mask = _find_store(read_field(values, "_mask"))
 
@@ -204,11 +204,11 @@ def _read_column(values: Any) -> _Column:
     return dtype, cell
 
 
-def _read_arrow(array: str, store: Any) -> _Column:
+def _read_arrow(class_name: str, store: Any) -> _Column:
     if not public_name(store.type):  # a registered extension type
         dtype = f"{type_name(type(store.type))}[pyarrow]"
-        return _ARRAY_NAMES.get(array) or dtype, lambda row, column: ABSENT
-    dtype = _ARRAY_NAMES.get(array) or f"{store.type}[pyarrow]"
+        return _ARRAY_NAMES.get(class_name) or dtype, lambda row, column: ABSENT
+    dtype = _ARRAY_NAMES.get(class_name) or f"{store.type}[pyarrow]"
     return dtype, lambda row, column: store[row].as_py()
 
 

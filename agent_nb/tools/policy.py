@@ -62,8 +62,8 @@ class Rule(msgspec.Struct, frozen=True):
     where: str = ""
 
     def concerns(self, tool: Tool, args: Mapping[str, Any], command: str = "") -> bool:
-        """Return whether the rule matches a call; for its `command` see `matches` and `fitting`."""
-        if not any(self.names(tool.name, name) for name in self.tools):
+        """Return whether the rule matches a call; for its `command` see `matches_line`."""
+        if not any(self.matches_name(tool.name, name) for name in self.tools):
             return False
         match = _allows if self.verdict == "allow" else _restricts
         return all(
@@ -72,7 +72,7 @@ class Rule(msgspec.Struct, frozen=True):
             if key != command
         )
 
-    def names(self, tool: str, name: str) -> bool:
+    def matches_name(self, tool: str, name: str) -> bool:
         """Return whether `name`, one of the rule's tools, matches the tool named `tool`."""
         if is_glob(name):
             return fnmatchcase(tool, name) or (
@@ -82,7 +82,7 @@ class Rule(msgspec.Struct, frozen=True):
             return tool == clean_name(name)
         return fold_name(tool) == fold_name(clean_name(name))
 
-    def matches(self, command: str, line: CommandLine) -> bool:
+    def matches_line(self, command: str, line: CommandLine) -> bool:
         """Return whether the globs for the argument `command` match the whole command line."""
         globs = self.args.get(command)
         if globs is None:
@@ -91,7 +91,7 @@ class Rule(msgspec.Struct, frozen=True):
             return _restricts(globs, line.wholes)
         return _permits(globs, line.text)
 
-    def fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
+    def find_fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
         """Return those `parts` of a command line that the globs for `command` match."""
         globs = self.args.get(command)
         if globs is None:
@@ -145,12 +145,12 @@ class Policy(msgspec.Struct, frozen=True):
         for rule in self.rules:
             if not undecided or not rule.concerns(tool, args, command):
                 continue
-            matches_line = rule.matches(command, line)
+            is_match = rule.matches_line(command, line)
             # an allowing rule, or one without a glob for the command, decides all parts; a
             # restricting glob only the parts that it matches: later rules may be stricter
-            decides_all = matches_line and (rule.verdict == "allow" or command not in rule.args)
-            decided = set(undecided if decides_all else rule.fitting(command, line, undecided))
-            if matches_line or decided:
+            decides_all = is_match and (rule.verdict == "allow" or command not in rule.args)
+            decided = set(undecided if decides_all else rule.find_fitting(command, line, undecided))
+            if is_match or decided:
                 decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:

@@ -98,7 +98,12 @@ class _Known:
     def find_name(self, rule: Rule, name: str) -> str | None:
         """Return the name of the tool that a name in a rule means, or None."""
         return next(
-            (tool for names in self.list_sources() for tool in names if rule.names(tool, name)),
+            (
+                tool
+                for names in self.list_sources()
+                for tool in names
+                if rule.matches_name(tool, name)
+            ),
             None,
         )
 

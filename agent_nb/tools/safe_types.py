@@ -27,7 +27,7 @@ from ..wire import Redactor
 T = TypeVar("T")
 ABSENT: Any = object()  # stands for a field or cell that does not exist or cannot be read safely
 LONGEST_NAME = 80  # characters of a type's name
-_IS_HEAP_TYPE = (
+_HEAP_FLAG = (
     1 << 9
 )  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
 # descriptors of `type`: `_NAME.__get__(cls)` reads `cls.__name__` and runs no code of a metaclass
@@ -140,7 +140,7 @@ def module_name(value: Any) -> str:
         kind = value if is_a(value, type) else type(value)
         module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
         # a static class has no such entry; `_MODULE` takes its module from its name in C
-        if module is ABSENT and not _FLAGS.__get__(kind) & _IS_HEAP_TYPE:
+        if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP_FLAG:
             module = _MODULE.__get__(kind)
     return module if type(module) is str else ""
 

@@ -28,7 +28,7 @@ from ..host import blame_plugin, find_faults, list_builtin, list_plugins, load_p
 from ..models import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
-from .mcp.references import Reference, is_reference, parse
+from .mcp.references import Reference, is_reference, parse_reference
 from .mcp.server import Server
 from .safe_types import defines_name, is_a
 
@@ -89,7 +89,7 @@ class Toolset:
             if is_a(target, Server):
                 late.append(Reference(target.name, defined=target))
             elif isinstance(item, str) and is_reference(item):
-                late.append(parse(item))
+                late.append(parse_reference(item))
             elif isinstance(item, str):
                 tools.extend(_find_tools(item, namespace or {}))
             else:

@@ -12,7 +12,7 @@ from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_nb.tools.command_line import spellings
+from agent_nb.tools.command_line import list_spellings
 from agent_nb.tools.policy_file import parse
 from agent_nb.tools.toolset import Toolset
 from agent_nb.tools.wrappers import WRAPPERS
@@ -259,5 +259,5 @@ TEXTS = st.lists(
 @settings(max_examples=count_examples(300), deadline=None)
 def test_any_command_line_is_judged(words) -> None:
     line = " ".join(words)
-    assert spellings(line) >= ({line} - {""})
+    assert list_spellings(line) >= ({line} - {""})
     assert judged('{deny: shell, args: {command: "no such *"}}', line) in ("allow", "deny")

@@ -53,7 +53,7 @@ def _always_asks(tool: Tool, policy: Policy) -> bool:
         return False
     # a rule that names the tool may allow calls by their arguments, which are not known yet
     allowing = (rule for rule in policy.rules if rule.verdict == "allow")
-    return not any(rule.names(tool.name, name) for rule in allowing for name in rule.tools)
+    return not any(rule.matches_name(tool.name, name) for rule in allowing for name in rule.tools)
 
 
 def _join_names(names: Iterable[str]) -> str:

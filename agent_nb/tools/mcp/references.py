@@ -39,7 +39,7 @@ def is_reference(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def parse(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """Return the reference `mcp:NAME` or `mcp:NAME/TOOL`. Raises UsageError."""
     server, slash, tool = text.removeprefix(PREFIX).partition("/")
     if not server or (slash and not tool):
