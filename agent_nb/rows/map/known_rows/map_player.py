@@ -71,13 +71,11 @@ class MapPlayer:
     @property
     def played(self) -> Played:
         """The outcome so far."""
-        of_map, rows = self._whole.played, [row.played for row in self._rows]
-        drifts = [each.drift for each in (of_map, *rows) if each.drift is not None]
-        checks = [each.checked for each in (of_map, *rows) if each.checked is not None]
-        checks += self._checked
-        return msgspec.structs.replace(
-            of_map, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
-        )
+        parts = [self._whole.played, *(row.played for row in self._rows)]
+        drift = next((part.drift for part in parts if part.drift is not None), None)
+        checks = [part.checked for part in parts if part.checked is not None]
+        checked = combine_checks([*checks, *self._checked])
+        return msgspec.structs.replace(parts[0], drift=drift, checked=checked)
 
 
 #: Makes the player of a map's record; a test passes how strictly to compare the replay.
