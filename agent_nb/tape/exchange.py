@@ -39,13 +39,10 @@ BodyKind = Literal["none", "json", "stream", "text", "digest"]
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The body of a request or a response.
-
-    `value`: a JSON value, the list of a stream's chunks, a text, or `sha256` and size in `bytes`.
-    """
+    """The body of a request or a response."""
 
     kind: BodyKind = "none"
-    value: Any = None
+    value: Any = None  # JSON, the chunks of a stream, a text, or `sha256` and size in `bytes`
 
     @classmethod
     def read(cls, data: bytes, content_type: str = "") -> Body:
@@ -116,14 +113,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The relay's own answer to a request that it refuses: an error in the provider's form.
+    """The relay's own answer to a request that it refuses: an error in the provider's form."""
 
-    `message`: the reason. `status`: the HTTP status. `passing`: an SDK may send the request again.
-    """
-
-    message: str
+    message: str  # the reason
     status: int = 400
-    passing: bool = False
+    passing: bool = False  # an SDK may send the request again
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):

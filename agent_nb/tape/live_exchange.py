@@ -82,7 +82,7 @@ class Sent:
     request: Request
     headers: Mapping[str, str]
     status: int
-    answered: Mapping[str, str]  # headers of the answer
+    answer_headers: Mapping[str, str]
     received: Received
     began: float
     ended: float
@@ -90,5 +90,5 @@ class Sent:
     @cached_property
     def exchange(self) -> Exchange:
         """The exchange, read at first use; a compressed one in a thread without an event loop."""
-        response = self.received.read(self.status, self.answered)
+        response = self.received.read(self.status, self.answer_headers)
         return Exchange(request=self.request, response=response)

@@ -394,7 +394,7 @@ class _Connection:
                     request=request,
                     headers=headers,
                     status=answer.status_code,
-                    answered=answered,
+                    answer_headers=answered,
                     received=received,
                     began=began,
                     ended=time.time(),

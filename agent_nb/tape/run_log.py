@@ -12,8 +12,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,14 +36,21 @@ _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
 UNANSWERED = "not answered in this notebook"
 
 
-def make_logs(calls: Iterable[tuple[Exchange, str, float, float]]) -> list[EventLog]:
-    """Return logs of redacted exchanges; `calls`: exchange, run id, beginning and end (epoch s)."""
+class EndedCall(Protocol):
+    """A call whose exchange is redacted; `run` is the id of its run, "" for a new one."""
+
+    exchange: Exchange
+    run: str
+    began: float  # epoch seconds, as `ended`
+    ended: float
+
+
+def make_logs(calls: Iterable[EndedCall]) -> list[EventLog]:
+    """Return a log for each call, with the results that later ones send for the calls of tools."""
     listed, prices = list(calls), Prices()
-    results = find_results(as_dict(exchange.request.body.value) for exchange, *_ in listed)
-    return [
-        make_log(exchange, run=run, began=began, ended=ended, results=results, prices=prices)
-        for exchange, run, began, ended in listed
-    ]
+    results = find_results(as_dict(call.exchange.request.body.value) for call in listed)
+    make = partial(make_log, results=results, prices=prices)
+    return [make(c.exchange, run=c.run, began=c.began, ended=c.ended) for c in listed]
 
 
 def make_log(

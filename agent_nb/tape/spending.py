@@ -52,15 +52,12 @@ class _ServerModel(msgspec.Struct, frozen=True):
 
 
 class Charge(msgspec.Struct, frozen=True, eq=False):
-    """What a call may cost. `cost`: its estimate in dollars (0: nothing is counted).
+    """What a call may cost, in dollars."""
 
-    `cost_sent`: the part of it for the `sent` tokens. `tariff`: how its answer is priced.
-    """
-
-    cost: float = 0.0
-    cost_sent: float = 0.0
-    sent: int = 0
-    tariff: Tariff = Tariff()
+    cost: float = 0.0  # the estimate; 0: nothing is counted
+    cost_sent: float = 0.0  # the part of it for what is sent
+    sent: int = 0  # tokens
+    tariff: Tariff = Tariff()  # how the answer is priced
 
 
 class Spending:
@@ -129,12 +126,9 @@ class Spending:
         tariff.check_budget(name, self.budget)
         sent = _count_sent(request.body.value)
         cost = tariff.cost(Counts(input=sent, output=_count_allowed(request.body.value)))
-        return Charge(
-            self.budget * _UNPRICED_SHARE if cost is None else cost,
-            tariff.cost(Counts(input=sent)) or 0.0,
-            sent,
-            tariff,
-        )
+        if cost is None:
+            cost = self.budget * _UNPRICED_SHARE
+        return Charge(cost, tariff.cost(Counts(input=sent)) or 0.0, sent, tariff)
 
     def _fits_now(self, charge: Charge) -> bool:
         """Return whether a call may begin now."""

@@ -242,6 +242,7 @@ def measure_replay(shell: Any, urls: Mapping[str, str], rounds: int) -> None:
 
 def print_size() -> None:
     """Print the bytes that a stream of 20,000 tokens needs in a record."""
+    from agent_nb.notebook.cell.taped_calls import TapedCall
     from agent_nb.record import Home, Provenance, run_record
     from agent_nb.tape import Exchange, ExchangePacker, Request, Response, make_logs
     from agent_nb.tape.exchange import Body
@@ -254,7 +255,7 @@ def print_size() -> None:
         request=Request(provider="openai", path="/chat/completions", body=asked),
         response=Response(body=Body.read(data, "text/event-stream")),
     )
-    (log,) = make_logs([(exchange, "", 0.0, 1.0)])
+    (log,) = make_logs([TapedCall(exchange, 0.0, 1.0)])
     packed = ExchangePacker(Home.of_user()).pack(exchange, log)
     record = run_record(log, Provenance(cell="c1"), exchange=packed)
     size = len(json.dumps(record))

@@ -33,7 +33,7 @@ class TapedCall(msgspec.Struct, dict=True):
     @cached_property
     def log(self) -> EventLog:
         """The log of the call by itself, without what its tools returned."""
-        return make_logs([(self.exchange, self.run, self.began, self.ended)])[0]
+        return make_logs([self])[0]
 
 
 class EndedCalls(msgspec.Struct, frozen=True):

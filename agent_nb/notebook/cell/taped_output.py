@@ -40,7 +40,7 @@ class TapedOutput:
     def publish(self, calls: CellCalls, ended: EndedCalls) -> None:
         """Record and show calls that have ended; a test fails for calls without a record."""
         cell = calls.execution.cell
-        logs = make_logs((c.exchange, c.run, c.began, c.ended) for c in ended.calls)
+        logs = make_logs(ended.calls)
         self._publish_records(calls, ended.calls, logs)
         self._session.library.keep_used(cell.key, calls.record_ids)
         self._publish_line(calls, ended, [Run(log, cell=cell.id) for log in logs])
