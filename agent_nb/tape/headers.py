@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-_HOP = frozenset({
+_HOP_HEADERS = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-_OURS = _HOP | {"host", "content-length", "expect", "accept-encoding"}  # the relay sends its own
+# the relay sends its own
+_OWN_HEADERS = _HOP_HEADERS | {"host", "content-length", "expect", "accept-encoding"}
 _PORTS = {"http": 80, "https": 443}
 
 Pairs = Iterable[tuple[bytes, bytes]]
@@ -35,7 +36,7 @@ def join_headers(pairs: Pairs) -> dict[str, str]:
 
 def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers to send to the server, which is asked for an uncompressed answer."""
-    ours = _OURS | _list_hops(headers)
+    ours = _OWN_HEADERS | _list_hops(headers)
     passed = {name: value for name, value in headers.items() if name not in ours}
     return {**passed, "accept-encoding": "identity"}
 
@@ -43,7 +44,7 @@ def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
 def select_answered(pairs: Pairs, location: str) -> list[tuple[bytes, bytes]]:
     """Return the headers to send to the client; `location` replaces the target of a redirect."""
     raw = list(pairs)
-    ended = _HOP | _list_hops(join_headers(raw))
+    ended = _HOP_HEADERS | _list_hops(join_headers(raw))
     return [
         (name, location.encode("latin-1") if name.lower() == b"location" else value)
         for name, value in raw
