@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +48,14 @@ class _OutputStream:
         status = self.console.status
         changed, self._logged_status = status != self._logged_status, status
         return Console.read_progress(status) if changed else (None, "")
+
+
+class _Pending(NamedTuple):
+    """Output to log; `fraction` None and `message` "": unchanged."""
+
+    text: str
+    fraction: float | None
+    message: str
 
 
 class _CallOutput:
@@ -90,8 +98,8 @@ class _CallOutput:
         self.fraction = self.fraction if fraction is None else fraction
         self.message = message or self.message
 
-    def take(self, now: float, *, whole: bool) -> tuple[str, float | None, str]:
-        """Return the text, fraction and message to log; an unfinished line only if `whole`."""
+    def take(self, now: float, *, whole: bool) -> _Pending:
+        """Return the output to log; an unfinished line only if `whole`."""
         text, fraction, message = "".join(self.text), self.fraction, self.message
         for stream in (self._stdout, self._other):
             text += stream.console.open(whole=whole)
@@ -99,7 +107,7 @@ class _CallOutput:
             fraction = status_fraction if fraction is None else fraction
             message = message or status
         self.text, self.fraction, self.message, self.logged_at = [], None, "", now
-        return text, fraction, message
+        return _Pending(text, fraction, message)
 
     def _draw(self, stream: _OutputStream, text: str) -> None:
         if stream is self._stdout:
@@ -149,10 +157,8 @@ class Batch:
 
     def started(self, call_id: str) -> None:
         """Log that a tool began."""
-        name = self._calls[call_id].name
-        self._log.append(
-            events.Started(call_id=call_id, name=name, origin="tool", **self._locate_call(call_id))
-        )
+        name, place = self._calls[call_id].name, self._locate_call(call_id)
+        self._log.append(events.Started(call_id=call_id, name=name, origin="tool", **place))
 
     def update(self, call_id: str, update: Update) -> None:
         """Take progress of a running tool; it is logged now or with the next `flush`."""
@@ -184,9 +190,8 @@ class Batch:
         self._shown += 1
         clean = next(recorded_pictures([picture], self._redaction.value), None)
         pictures = self._pictures.get(call_id, [])
-        self._pictures[call_id] = (
-            [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
-        )
+        replaced = [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
+        self._pictures[call_id] = replaced
         text = msgspec.json.encode((index, clean)).decode()
         # a name of its own keeps a view from joining this delta with the one before
         self._log_delta(call_id, "picture", text, name=str(self._shown))
@@ -258,20 +263,19 @@ class Batch:
         return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
 
     def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
-        text, fraction, message = output.take(self._clock(), whole=whole)
-        for start in range(0, len(text), LONGEST_PROGRESS):
-            self._log_progress(call_id, text=text[start : start + LONGEST_PROGRESS])
-        if fraction is not None or message:
-            self._log_progress(call_id, fraction=fraction, message=message)
+        pending = output.take(self._clock(), whole=whole)
+        for start in range(0, len(pending.text), LONGEST_PROGRESS):
+            self._log_progress(call_id, text=pending.text[start : start + LONGEST_PROGRESS])
+        if pending.fraction is not None or pending.message:
+            self._log_progress(call_id, fraction=pending.fraction, message=pending.message)
 
     def _log_delta(self, call_id: str, of: str, text: str, name: str = "") -> None:
         fields = {"name": name, "origin": "tool", **self._locate_call(call_id)}
         self._log.append(events.Delta(block=call_id, of=of, text=text, **fields))
 
     def _log_progress(self, call_id: str, **fields: Any) -> None:
-        self._log.append(
-            events.Progress(call_id=call_id, origin="tool", **self._locate_call(call_id), **fields)
-        )
+        fields |= {"origin": "tool", **self._locate_call(call_id)}
+        self._log.append(events.Progress(call_id=call_id, **fields))
 
     def _locate_call(self, call_id: str) -> dict[str, Any]:
         call = self._calls[call_id]

@@ -109,7 +109,5 @@ def _shorten(event: Event) -> Event:
     text = content_text(event.content)
     if len(text) <= LONGEST_RESULT:
         return event
-    return msgspec.structs.replace(
-        event,
-        content=f"{text[:LONGEST_RESULT]}\n[… {len(text) - LONGEST_RESULT:,} more characters left out]",
-    )
+    left_out = f"[… {len(text) - LONGEST_RESULT:,} more characters left out]"
+    return msgspec.structs.replace(event, content=f"{text[:LONGEST_RESULT]}\n{left_out}")

@@ -110,10 +110,8 @@ def _digest_agent(agent: Any, reader: Reader, depth: int) -> Digests:
     # any prompt: `AGENT_PARTS` names only digests that do not depend on it
     inputs: Mapping[str, str] = agent.inputs(".")
     dependencies = digest_dependencies(agent.tools, reader, depth)
-    return {
-        **{name: inputs[name] for name in AGENT_PARTS if inputs[name]},
-        **({"behind": dependencies} if dependencies else {}),
-    }
+    parts: Digests = {name: inputs[name] for name in AGENT_PARTS if inputs[name]}
+    return {**parts, "behind": dependencies} if dependencies else parts
 
 
 def _without_defaults(schema: Any) -> Any:

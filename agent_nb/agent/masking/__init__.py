@@ -2,6 +2,6 @@
 
 Why: a test that fails because a second has passed is soon ignored.
 
-`masks` compares; `clock`, `durations` and `folders` find the pieces that may differ; `clock_reads`
-finds out whether the code that ran measures time.
+`masked_text` masks each text, `masks` compares them; `clock`, `durations` and `folders` find the
+pieces that may differ; `clock_reads` finds out whether the code that ran measures time.
 """
