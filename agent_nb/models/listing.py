@@ -73,7 +73,7 @@ def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
     if name in configured or name in config.KNOWN:
         return _ask_model(name)
     if name == "local":
-        return "this process" if choose.local_installed() else "not installed", "not needed"
+        return "this process" if choose.is_local_installed() else "not installed", "not needed"
     if name == "scripted":
         return "script files", "not needed"
     return _ask_model(name) if name in list_builtin("models") else ("an installed package", "")

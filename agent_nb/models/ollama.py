@@ -23,7 +23,7 @@ PORT = 11434
 SERVICE = Service(label="ollama", official=f"http://127.0.0.1:{PORT}/v1", variable="")
 
 
-def base_url(host: str) -> str:
+def read_base_url(host: str) -> str:
     """Return the base URL for a value of OLLAMA_HOST ("" is the default).
 
     Raises UsageError if the value is not an address.
@@ -47,7 +47,7 @@ def _read_host(host: str) -> str:
 
 def provider(name: str, **options: Any) -> OpenAIChat:
     """Return the model `name` of Ollama; `options`: see `Service.options`. Raises UsageError."""
-    url = base_url(os.environ.get("OLLAMA_HOST", ""))
+    url = read_base_url(os.environ.get("OLLAMA_HOST", ""))
     in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
     settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
     prices = settings.prices or ({} if in_cloud else {"*": FREE})

@@ -100,11 +100,11 @@ class _Translation:
         if schema.get("format") in FORMATS:
             result["format"] = schema["format"]
         self._add_choices(schema, depth, result)
-        if "object" in _kinds(schema):
+        if "object" in _list_types(schema):
             self._add_members(schema, depth, result)
         elif {"properties", "required", "additionalProperties"} & schema.keys():
             raise _NoStrictForm
-        if "array" in _kinds(schema):
+        if "array" in _list_types(schema):
             result["items"] = self.translate(schema.get("items"), depth + 1)
         elif "items" in schema:
             raise _NoStrictForm
@@ -120,9 +120,8 @@ class _Translation:
                 raise _NoStrictForm
             result["$ref"] = schema["$ref"]
         exclusive = schema.get("oneOf")
-        if exclusive is not None and (
-            "anyOf" in schema or not _are_disjoint(exclusive, self._definitions)
-        ):
+        is_only = exclusive is None or "anyOf" not in schema
+        if not is_only or (exclusive is not None and not self._are_disjoint(exclusive)):
             raise _NoStrictForm
         options = schema.get("anyOf", exclusive)
         if options is not None:
@@ -142,6 +141,16 @@ class _Translation:
         result["required"] = list(members)
         result["additionalProperties"] = False
 
+    def _are_disjoint(self, options: Any) -> bool:
+        """Return whether the options differ in the fixed text of a member that all require."""
+        resolved = [
+            self._definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
+            for each in options
+        ]
+        names = set.intersection(*(set(each.get("required", ())) for each in resolved))
+        members = ([each["properties"].get(name, {}) for each in resolved] for name in names)
+        return any(map(_have_distinct_texts, members))
+
 
 def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the type of `enum` or `const` values that lack one: a strict schema must name it."""
@@ -154,7 +163,7 @@ def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kinds[0] if len(kinds) == 1 else kinds}
 
 
-def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     kinds = schema.get("type", ())
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
@@ -175,17 +184,7 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
     return notes
 
 
-def _are_disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
-    """Return whether the options differ in the fixed text of a member that all require."""
-    resolved = [
-        definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
-        for each in options
-    ]
-    names = set.intersection(*(set(each.get("required", ())) for each in resolved))
-    return any(_distinct([each["properties"].get(name, {}) for each in resolved]) for name in names)
-
-
-def _distinct(members: list[Any]) -> bool:
+def _have_distinct_texts(members: list[Any]) -> bool:
     """Return whether all members have fixed values, all texts, and no two share one."""
     # 1 and 1.0 are equal in JSON and differ as text, so only texts count
     fixed = [[m["const"]] if "const" in m else m.get("enum", []) for m in members]

@@ -15,7 +15,7 @@ from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import plugins, trust
 from agent_nb.host.dotenv import parse_dotenv
 from agent_nb.models import choose, config, keys
-from agent_nb.models.ollama import base_url
+from agent_nb.models.ollama import read_base_url
 from agent_nb.models.scripted import Scripted
 from agent_nb.record.record import run_record
 from agent_nb.view.bundle import make_bundle
@@ -26,7 +26,7 @@ DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n
 
 @pytest.fixture
 def nothing_local(monkeypatch):
-    monkeypatch.setattr(choose, "local_installed", lambda: False)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: False)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_key_with_a_character_that_is_not_ascii_is_named_as_such(monkeypatch):
 
 
 def test_the_ways_in_their_order(monkeypatch, configure):
-    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: True)
     assert choose.choose_model() == (
         "local/smollm2",
         "the embedded model, as no other is configured",
@@ -89,7 +89,7 @@ def test_without_any_model_the_error_lists_the_ways():
 
 @pytest.mark.parametrize("key", [KEY, ""])
 def test_behind_another_base_url_the_servers_first_model_is_chosen(monkeypatch, key):
-    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: True)
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://user:secret@lab:8000/v1/")
     assert choose.choose_model() == ("openai/*", "first model of http://lab:8000/v1")
@@ -160,7 +160,7 @@ def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatc
 )
 def test_a_server_without_a_first_model_ends_the_run_in_words(serve, monkeypatch, behaviour, words):
     server = serve(behaviour)
-    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: True)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     done = Agent(secrets={}).run_sync("hi", check=False)
@@ -304,7 +304,7 @@ def test_base_urls_come_from_the_environment(monkeypatch):
     ],
 )
 def test_ollama_host_is_read_in_every_form(host, url):
-    assert base_url(host) == url
+    assert read_base_url(host) == url
 
 
 # --- endpoints of one's own

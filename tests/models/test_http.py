@@ -18,7 +18,7 @@ from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
 from agent_nb.models.http import client
-from agent_nb.models.http.client import checked_url, is_loopback
+from agent_nb.models.http.client import check_url, is_loopback
 from agent_nb.models.http.network_errors import make_connection_error
 from agent_nb.models.openai import provider
 from agent_nb.models.timeouts import Timeouts
@@ -509,13 +509,13 @@ def test_loopback_hosts_are_recognised(host, loopback):
     ],
 )
 def test_a_base_url_is_tidied(given, url):
-    assert checked_url(given) == url
+    assert check_url(given) == url
 
 
 @pytest.mark.parametrize("url", ["lab:8000", "ftp://x/v1", "http://", "", "http://x:port/v1"])
 def test_an_invalid_base_url_is_refused(url):
     with pytest.raises(UsageError, match="not a base URL"):
-        checked_url(url)
+        check_url(url)
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])

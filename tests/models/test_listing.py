@@ -153,7 +153,7 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
         '[endpoints.free]\nbase_url = "http://free/v1"\n'
         '[endpoints.wrong]\nbase_url = "http://x"\napi = "grpc"\n'
     )
-    monkeypatch.setattr(choose, "local_installed", lambda: True)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: True)
     rows = listing.list_providers()
     assert [row.name for row in rows[:4]] == ["free", "lab", "wrong", "groq"]
     assert {row.name for row in rows if row.ready} >= {"free", "lab", "wrong", "groq", "ollama"}
@@ -165,7 +165,7 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
     assert found["groq"][1] == "from GROQ_API_KEY"
     assert found["openai"] == ("https://api.openai.com/v1", "missing: set OPENAI_API_KEY")
     assert found["local"] == ("this process", "not needed")
-    monkeypatch.setattr(choose, "local_installed", lambda: False)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: False)
     assert ("local", "not installed", "not needed", True) in listing.list_providers()
     assert found["ollama"][1] == "not needed"
     assert KEY not in str(rows)

@@ -105,7 +105,7 @@ def test_a_key_of_the_folder_is_reported_as_unused_with_a_remedy(surroundings, c
 
 
 def test_a_missing_model_is_not_broken(monkeypatch):
-    monkeypatch.setattr("agent_nb.models.choose.local_installed", lambda: False)
+    monkeypatch.setattr("agent_nb.models.choose.is_local_installed", lambda: False)
     finding = found("model")
     assert finding.state == "missing"
     assert "AGENT_NB_MODEL" in finding.todo

@@ -89,7 +89,7 @@ def test_what_is_wrong_before_the_run_is_one_clear_line_and_a_valid_log(
 def test_no_model_at_all_lists_the_ways(agent, loaded, monkeypatch):
     from agent_nb.models import choose
 
-    monkeypatch.setattr(choose, "local_installed", lambda: False)
+    monkeypatch.setattr(choose, "is_local_installed", lambda: False)
     monkeypatch.setattr(choose, "_choose_by_key", lambda: None)
     monkeypatch.delenv("AGENT_NB_MODEL", raising=False)
     with pytest.raises(AgentCellError, match="-m provider/name"):

@@ -61,7 +61,7 @@ def encode(
     if usage:
         body["stream_options"] = {"include_usage": True}
     if request.native_tools and request.tools:
-        body["tools"] = [tool(spec) for spec in request.tools]
+        body["tools"] = [write_tool(spec) for spec in request.tools]
     if grammar and request.grammar:
         body["grammar"] = request.grammar
     settings = check_settings(request.settings)
@@ -89,7 +89,7 @@ def output_format(output: OutputSchema) -> dict[str, Any]:
     return {"type": "json_schema", "name": output.name, **schema}
 
 
-def tool(spec: ToolSpec) -> dict[str, Any]:
+def write_tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
     return {
         "type": "function",
@@ -127,7 +127,7 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
         if other_blocks:
             yield {
                 "role": "user" if message.role == "tool" else message.role,
-                "content": _content(other_blocks),
+                "content": _write_content(other_blocks),
             }
 
 
@@ -148,13 +148,13 @@ def result_text(block: ResultBlock) -> str:
     return f"Error: {block.content}"
 
 
-def _content(blocks: list[Block]) -> str | list[dict[str, Any]]:
+def _write_content(blocks: list[Block]) -> str | list[dict[str, Any]]:
     if not any(isinstance(block, ImageBlock) for block in blocks):
         return "".join(block.text for block in blocks if isinstance(block, TextBlock))
-    return [piece for block in blocks if (piece := _piece(block))]
+    return [piece for block in blocks if (piece := _write_piece(block))]
 
 
-def _piece(block: Block) -> dict[str, Any] | None:
+def _write_piece(block: Block) -> dict[str, Any] | None:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text} if block.text else None
     if isinstance(block, ImageBlock):
@@ -175,7 +175,7 @@ def _encode_assistant(message: Message) -> dict[str, Any]:
     extras: dict[str, Any] = {}  # call id -> its other fields
     for payload in opaque:
         extras |= payload.get("tool_calls") or {}
-    encoded["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
+    encoded["tool_calls"] = [_write_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
         encoded |= payload.get("message") or {}
     # `reasoning_details` hold the same reasoning as its plain text
@@ -193,7 +193,7 @@ def _field(block: Block) -> str:
     return field if field in ("reasoning", "reasoning_content") else ""
 
 
-def _call(block: CallBlock) -> dict[str, Any]:
+def _write_call(block: CallBlock) -> dict[str, Any]:
     return {
         "id": block.call_id,
         "type": "function",

@@ -60,7 +60,7 @@ class Http:
     """Requests of one model object to `base_url`, with connections made when they are needed."""
 
     def __init__(self, base_url: str, timeouts: Timeouts | None = None) -> None:
-        self.base_url = checked_url(base_url)
+        self.base_url = check_url(base_url)
         self.host = urlsplit(self.base_url).netloc.rpartition("@")[2]
         self.loopback = is_loopback(urlsplit(self.base_url).hostname or "")
         self.timeouts = timeouts or Timeouts()
@@ -182,7 +182,7 @@ class Http:
         return self._urls[path]
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the base URL without an endpoint's path. Raises UsageError if the URL is invalid."""
     url = url.strip().rstrip("/")
     for tail in ("/chat/completions", "/responses", "/messages"):

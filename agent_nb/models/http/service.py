@@ -13,7 +13,7 @@ import msgspec
 
 from ...host import DIVERTED
 from ..keys import Key
-from .client import checked_url
+from .client import check_url
 from .remote import RemoteOptions
 
 # options that a user may set (`Service.options`); `key_of` follows from them
@@ -51,6 +51,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             if self.keyed and label != self.label:
                 known["needs_key"] = label in Key.VARIABLES
             else:  # the provider's own server needs a key; a compatible one elsewhere may not
-                host = urlsplit(checked_url(url)).netloc
+                host = urlsplit(check_url(url)).netloc
                 known["needs_key"] = host == urlsplit(self.official).netloc
         return RemoteOptions(**{**known, "base_url": url, "label": label, "key_of": key_of})

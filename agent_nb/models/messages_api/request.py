@@ -65,7 +65,7 @@ def encode(
     if after:
         body["messages"] = _append(body["messages"], "assistant", after)
     if request.native_tools and request.tools:
-        body["tools"] = [tool(spec) for spec in request.tools]
+        body["tools"] = [write_tool(spec) for spec in request.tools]
     body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
     if "stop" in settings:
         body["stop_sequences"] = list_stops(settings["stop"])
@@ -100,7 +100,7 @@ def _encode_thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[s
     return {"thinking": {"type": "enabled", "budget_tokens": min(tokens, limit - 1)}}
 
 
-def tool(spec: ToolSpec) -> dict[str, Any]:
+def write_tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
     return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
 
@@ -111,7 +111,7 @@ def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
     for message in history:
         if message.role == "system":
             continue
-        pieces = [piece for block in message.blocks if (piece := _piece(block))]
+        pieces = [piece for block in message.blocks if (piece := _write_piece(block))]
         encoded = _append(encoded, "assistant" if message.role == "assistant" else "user", pieces)
     for entry in encoded:
         if entry["role"] == "user":
@@ -135,16 +135,16 @@ def _append(
     return [*encoded, {"role": role, "content": pieces}]
 
 
-def _piece(block: Block) -> dict[str, Any] | None:
+def _write_piece(block: Block) -> dict[str, Any] | None:
     write = _WRITERS.get(type(block))
     return write(block) if write else None
 
 
-def _text(block: TextBlock) -> dict[str, Any] | None:
+def _write_text(block: TextBlock) -> dict[str, Any] | None:
     return {"type": "text", "text": block.text} if block.text.strip() else None
 
 
-def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
+def _write_thought(block: ThoughtBlock) -> dict[str, Any] | None:
     opaque = block.opaque_of(PROVIDER)
     if opaque is None:
         return None
@@ -154,7 +154,7 @@ def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
     return {"type": "thinking", "thinking": block.text, "signature": opaque.get("signature", "")}
 
 
-def _call(block: CallBlock) -> dict[str, Any]:
+def _write_call(block: CallBlock) -> dict[str, Any]:
     return {
         "type": "tool_use",
         "id": _clean_id(block.call_id),
@@ -163,13 +163,13 @@ def _call(block: CallBlock) -> dict[str, Any]:
     }
 
 
-def _result(block: ResultBlock) -> dict[str, Any]:
+def _write_result(block: ResultBlock) -> dict[str, Any]:
     encoded: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": _clean_id(block.call_id),
         "content": [
             *([{"type": "text", "text": block.content}] if block.content.strip() else []),
-            *map(_image, block.pictures),
+            *map(_write_image, block.pictures),
         ]
         if block.pictures
         else block.content,
@@ -177,7 +177,7 @@ def _result(block: ResultBlock) -> dict[str, Any]:
     return encoded | {"is_error": True} if block.error else encoded
 
 
-def _image(block: ImageBlock) -> dict[str, Any]:
+def _write_image(block: ImageBlock) -> dict[str, Any]:
     source = {"type": "base64", "media_type": block.media_type, "data": block.data}
     return {"type": "image", "source": source}
 
@@ -189,10 +189,10 @@ def _clean_id(call_id: str) -> str:
 
 # type of a block -> the function that writes it for the API
 _WRITERS: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
-    TextBlock: _text,
-    ThoughtBlock: _thought,
-    CallBlock: _call,
-    ResultBlock: _result,
-    ImageBlock: _image,
+    TextBlock: _write_text,
+    ThoughtBlock: _write_thought,
+    CallBlock: _write_call,
+    ResultBlock: _write_result,
+    ImageBlock: _write_image,
     OpaqueBlock: lambda block: block.payload_of(PROVIDER),
 }

@@ -64,10 +64,10 @@ def encode(
         item
         for message in request.messages
         if message.role != "system"
-        for item in items(message if pictures_in_results else _move_pictures(message))
+        for item in write_items(message if pictures_in_results else _move_pictures(message))
     ]
     if request.native_tools and request.tools:
-        body["tools"] = [tool(spec) for spec in request.tools]
+        body["tools"] = [write_tool(spec) for spec in request.tools]
     body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
     if "max_tokens" in settings:
         body["max_output_tokens"] = settings["max_tokens"]
@@ -82,7 +82,7 @@ def encode(
     return body
 
 
-def tool(spec: ToolSpec) -> dict[str, Any]:
+def write_tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
     return {
         "type": "function",
@@ -103,7 +103,7 @@ def _move_pictures(message: Message) -> Message:
     return msgspec.structs.replace(message, blocks=(*bare, *pictures))
 
 
-def items(message: Message) -> Iterable[dict[str, Any]]:
+def write_items(message: Message) -> Iterable[dict[str, Any]]:
     """Yield the input items of a message, in order."""
     opaque = message.payloads_of(PROVIDER)
     # the decoder keeps a message's `phase` as a block of its own (`_complete_item`)
@@ -111,17 +111,17 @@ def items(message: Message) -> Iterable[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     for block in message.blocks:
         if isinstance(block, TextBlock | ImageBlock):
-            content += _content(block, message.role)
+            content += _write_content(block, message.role)
             continue
-        item = _item(block)
+        item = _write_item(block)
         if item is not None:
-            yield from _message(message.role, content, phase)
+            yield from _write_message(message.role, content, phase)
             content = []
             yield item
-    yield from _message(message.role, content, phase)
+    yield from _write_message(message.role, content, phase)
 
 
-def _message(role: str, content: list[dict[str, Any]], phase: str) -> Iterable[dict[str, Any]]:
+def _write_message(role: str, content: list[Any], phase: str) -> Iterable[dict[str, Any]]:
     if content:
         encoded: dict[str, Any] = {
             "type": "message",
@@ -131,17 +131,16 @@ def _message(role: str, content: list[dict[str, Any]], phase: str) -> Iterable[d
         yield encoded | {"phase": phase} if phase and role == "assistant" else encoded
 
 
-def _content(block: Block, role: str) -> list[dict[str, Any]]:
+def _write_content(block: Block, role: str) -> list[dict[str, Any]]:
     if isinstance(block, ImageBlock):
         return [{"type": "input_image", "image_url": block.data_url}]
     if isinstance(block, TextBlock) and block.text:
-        return [
-            {"type": "output_text" if role == "assistant" else "input_text", "text": block.text}
-        ]
+        kind = "output_text" if role == "assistant" else "input_text"
+        return [{"type": kind, "text": block.text}]
     return []
 
 
-def _item(block: Block) -> dict[str, Any] | None:
+def _write_item(block: Block) -> dict[str, Any] | None:
     """Return the input item of a call, a result or a resent item; None for other blocks."""
     if isinstance(block, CallBlock):
         return {
@@ -151,17 +150,18 @@ def _item(block: Block) -> dict[str, Any] | None:
             "arguments": write_arguments(block),
         }
     if isinstance(block, ResultBlock):
-        return {"type": "function_call_output", "call_id": block.call_id, "output": _output(block)}
+        output = _write_output(block)
+        return {"type": "function_call_output", "call_id": block.call_id, "output": output}
     payload = block.payload_of(PROVIDER) if isinstance(block, OpaqueBlock) else None
     return _encode_resent(payload) if payload is not None else None
 
 
-def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
+def _write_output(block: ResultBlock) -> str | list[dict[str, Any]]:
     text = result_text(block)
     if not block.pictures:
         return text
     blocks: list[Block] = [TextBlock(text), *block.pictures]
-    return [piece for each in blocks for piece in _content(each, "user")]
+    return [piece for each in blocks for piece in _write_content(each, "user")]
 
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
