@@ -356,7 +356,7 @@ def test_a_server_of_tools_is_asked_over_a_connection_of_its_own(monkeypatch):
 
     streamable_http = pytest.importorskip("mcp.client.streamable_http")
     from agent_nb.tools.mcp.server import Server
-    from agent_nb.tools.mcp.transport import Link, _over_http
+    from agent_nb.tools.mcp.transport import Link, _connect_http
 
     @asynccontextmanager
     async def captured(url, http_client):
@@ -366,7 +366,7 @@ def test_a_server_of_tools_is_asked_over_a_connection_of_its_own(monkeypatch):
         server = Meddler(one_too_many)
         async with server.serve() as port:
             url = f"http://127.0.0.1:{port}/mcp"
-            async with _over_http(Server(name="lab", url=url), Link()) as client:
+            async with _connect_http(Server(name="lab", url=url), Link()) as client:
                 payloads = [{"messages": [{"content": f"{number}"}]} for number in range(3)]
                 answers = [(await client.post(url, json=payload)).content for payload in payloads]
         return server.connections, answers
