@@ -77,15 +77,15 @@ LIMITS = {
     "max_tokens": "tokens", "cost": "cost", "time": "seconds",
 }  # fmt: skip
 # parser names that are also names of fields of Options, with the same values
-COPIED = (
+COPIED_FIELDS = (
     "model", "dialect", "conversation", "new", "live", "rerun", "view", "thoughts", "system",
     "memory", "source", "codec", "follow", "context", "kind", "fix", "compare", "expect", "map",
     "store",
 )  # fmt: skip
 # parser names that are fields of MapOptions
-MAPPING = ("concurrency", "rpm", "limit", "on_error")
+MAP_FIELDS = ("concurrency", "rpm", "limit", "on_error")
 # parser names of options that need --map -> how they are written
-WITH_MAP = {**{name: f"--{name.replace('_', '-')}" for name in MAPPING}, "store": "--store"}
+WITH_MAP = {**{name: f"--{name.replace('_', '-')}" for name in MAP_FIELDS}, "store": "--store"}
 # parser names of options that do not go with --map -> how they are written
 WITHOUT_MAP = {"source": "--from", "fix": "--fix", "new": "--new", "conversation": "-c"}
 # parser names of model settings -> their names in Options.settings
@@ -136,7 +136,7 @@ def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: b
     tools = split_names(values.get("tools", ()))
     if NO_TOOLS in tools and len(tools) > 1:
         raise UsageError(f"-t {NO_TOOLS} stands alone: it chooses no tools.")
-    copied = {k: values[k] for k in COPIED if k in values}
+    copied = {k: values[k] for k in COPIED_FIELDS if k in values}
     if "conversation" in copied:  # the name is stored in records and journals, and shown in lists
         copied["conversation"] = redact_text(copied["conversation"], collect_secrets())
     return Options(
@@ -150,7 +150,7 @@ def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: b
         limits={to: values[k] for k, to in LIMITS.items() if k in values},
         settings={to: _convert_number(values[k]) for k, to in SETTINGS.items() if k in values},
         attach=tuple(values.get("attach", ())),
-        mapping=MapOptions(**{k: values[k] for k in MAPPING if k in values}).checked(),
+        mapping=MapOptions(**{k: values[k] for k in MAP_FIELDS if k in values}).checked(),
         thought_tags=split_names(values.get("thought_tags", ())),
     )
 

@@ -57,14 +57,11 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     moves: dict[str, str] = {}
     # first the cells whose text made the newest run of an id, then those that made an older one
     for candidates in (newest_runs, runs):
-        moved_cells = set(moves.values())
-        for cell in unmatched_cells:
-            if cell in moved_cells:
-                continue
-            for old_id in unmatched_ids:
-                if old_id not in moves and _made_any(candidates[old_id], texts[cell]):
-                    moves[old_id] = cell
-                    break
+        for cell in [c for c in unmatched_cells if c not in moves.values()]:
+            free_ids = (i for i in unmatched_ids if i not in moves)
+            old_id = next((i for i in free_ids if _made_any(candidates[i], texts[cell])), None)
+            if old_id is not None:
+                moves[old_id] = cell
     # runs that lose their id to another cell are kept under an id that no cell has
     moved_cells = set(moves.values())
     homeless = {i: f"{i}{HOMELESS}" for i in runs if i in moved_cells and i not in moves}

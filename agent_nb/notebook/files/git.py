@@ -90,22 +90,20 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     The events of calls that ran at the same time thus stay apart.
     """
     calls = {e.call_id for e in log if isinstance(e, Call)}
-    below: dict[str, list[Event]] = {}
+    inner: dict[str, list[Event]] = {}  # call -> the events of its sub-agent so far
     for event in log:
         # the span of a sub-agent is the id of its call, and begins with the span around it
         call_id = event.span.removeprefix(span).lstrip("/").partition("/")[0]
         call = f"{span}/{call_id}" if span else call_id
         if event.span != span and call in calls:
-            below.setdefault(call, []).append(event)
+            inner.setdefault(call, []).append(event)
             continue
         if isinstance(event, Result) and event.span == span:
-            child_events = below.pop(event.call_id, [])
-            if event.call_id.count("/") < DEEPEST:
-                yield from _order_by_call(child_events, event.call_id)
-            else:
-                yield from child_events
+            events, is_deep = inner.pop(event.call_id, []), event.call_id.count("/") >= DEEPEST
+            yield from events if is_deep else _order_by_call(events, event.call_id)
         yield event
-    yield from (event for events_below in below.values() for event in events_below)
+    for events in inner.values():  # of calls without a result
+        yield from events
 
 
 def merge_files(
@@ -157,7 +155,7 @@ def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
     if answer.returncode:
         raise UsageError(f"{folder} is not in a git repository.")
     root = Path(answer.stdout.strip())
-    _check_file(root / ATTRIBUTES)
+    _refuse_link(root / ATTRIBUTES)
     # git runs the command in the repository: with -P, Python imports nothing from that folder
     command = f'"{sys.executable}" -P -m agent_nb'
     settings = {
@@ -195,8 +193,8 @@ def find_renumbering(folder: Path) -> list[str]:
     ]
 
 
-def _check_file(path: Path) -> None:
-    """Raise UsageError for a link, with which a clone could redirect our writing, or a folder."""
+def _refuse_link(path: Path) -> None:
+    """Raise UsageError for a folder, or a link, with which a clone could redirect our writing."""
     if path.is_symlink():
         raise UsageError(
             f"{path} is a link to {os.readlink(path)}: nothing is written through it, and git does not read it. Replace it by a file."
