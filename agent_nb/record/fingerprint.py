@@ -99,7 +99,7 @@ class Digests(dict[str, str]):
         return tuple(name for name in names if recorded.get(name, "") != self.get(name, ""))
 
 
-def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
+def digest_turns(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digests of a conversation's runs, oldest first; runs without text are skipped."""
     return [digest_value(turn) for turn in _describe_turns(history, _make_hide(home))]
 

@@ -32,7 +32,7 @@ def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield cell, Payloads.attach(record, payloads)
 
 
-def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
+def read_stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
     return group_by_cell(read_stored_records(ours) if whole else read_bare_records(ours))
 

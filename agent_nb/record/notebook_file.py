@@ -32,14 +32,14 @@ from .metadata import (
     has_newer_format,
     read_bare_records,
     read_stored_records,
-    stored_runs,
+    read_stored_runs,
 )
 from .nbdime_conflicts import list_unmerged_records, take_unmerged_records
 from .outputs import (
     RunNumbers,
     find_copied_runs,
-    in_outputs,
     read_published_record,
+    read_published_runs,
     write_references,
 )
 from .packing import Payloads
@@ -124,10 +124,10 @@ class NotebookRuns:
         The records of a cell are whole (they contain their payloads) and come newest first.
         """
         nb = with_ids(self._nb)
-        lifted = reassign_runs(list_cells(nb), stored_runs(self._ours))
+        lifted = reassign_runs(list_cells(nb), read_stored_runs(self._ours))
         used_ids = self.used_calls().list_ids()
         unmerged = _group_unmerged(list_unmerged_records(nb))
-        merged = _merge_runs(lifted, unmerged, in_outputs(nb), used_ids=used_ids)
+        merged = _merge_runs(lifted, unmerged, read_published_runs(nb), used_ids=used_ids)
         return {cell: listed for cell, listed in merged.items() if listed}
 
     def used_calls(self) -> UsedCalls:
@@ -138,7 +138,7 @@ class NotebookRuns:
     def cleared_cells(self) -> list[str]:
         """Return the ids of cells whose outputs were cleared while their records stay."""
         cells = list_cells(with_ids(self._nb))
-        runs = reassign_runs(cells, stored_runs(self._ours, whole=False))
+        runs = reassign_runs(cells, read_stored_runs(self._ours, whole=False))
         return [cell_id(c) for c in cells if cell_id(c) in runs and not c.get("outputs")]
 
     def lift(self, previous: Any = None) -> bool:
@@ -159,15 +159,15 @@ class NotebookRuns:
         unmerged = _group_unmerged(take_unmerged_records(nb))
         forgotten = take_forgotten(nb, previous, current)
         # a front end that still holds the runs of a deleted cell must not restore them
-        loaded = reassign_runs(cells, stored_runs(current))
+        loaded = reassign_runs(cells, read_stored_runs(current))
         if isinstance(previous, dict):
             loaded = {cell: listed for cell, listed in loaded.items() if cell in present}
-        on_disk = reassign_runs(cells, stored_runs(previous))
+        on_disk = reassign_runs(cells, read_stored_runs(previous))
         used = UsedCalls.merge(
             UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
         )
         merge = partial(_merge_runs, used_ids=used.list_ids())
-        runs = merge(on_disk, loaded, unmerged, in_outputs(nb_with_ids))
+        runs = merge(on_disk, loaded, unmerged, read_published_runs(nb_with_ids))
         runs = remove_forgotten(runs, forgotten)
         runs = merge(runs, find_copied_runs(nb_with_ids, runs))
         runs = merge(runs, inherit_runs(cells, runs))
@@ -206,7 +206,7 @@ class NotebookRuns:
         """
         if not as_dict(self._ours):
             return
-        runs = stored_runs(self._ours)
+        runs = read_stored_runs(self._ours)
         used = self.used_calls().list_ids(without=executed)
         for cell in runs.keys() & executed:
             begun = (r for r in runs[cell] if r.get("execution"))
@@ -219,7 +219,7 @@ class NotebookRuns:
         """Remove the runs with `dropped` ids; their cells get back `known` runs that are kept."""
         if not dropped or not as_dict(self._ours):
             return
-        runs, named = stored_runs(self._ours), self.used_calls().list_ids()
+        runs, named = read_stored_runs(self._ours), self.used_calls().list_ids()
         for cell, listed in runs.items():
             remaining = [r for r in listed if r["id"] not in dropped]
             if len(remaining) < len(listed):

@@ -71,7 +71,7 @@ def read_published_record(output: Any) -> dict[str, Any] | None:
     return record if is_readable_record(record) and record_id == record["id"] else None
 
 
-def in_outputs(nb: Notebook) -> Runs:
+def read_published_runs(nb: Notebook) -> Runs:
     """Return the whole records that are still in outputs, by the cell that made them.
 
     Cells without an id are skipped.

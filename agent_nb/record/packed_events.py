@@ -174,7 +174,7 @@ def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     return event_from({**({"run": run} if run else {}), **fields, "seq": position})
 
 
-def in_written_order(events: list[Event]) -> list[Event]:
+def restore_argument_order(events: list[Event]) -> list[Event]:
     """Order the keys of each call's arguments as the model wrote them; change the list in place.
 
     Why: notebook files sort the keys; `raw_args` still has their order. The approval of a call

@@ -23,7 +23,7 @@ import msgspec
 from .. import events
 from ..events import Event, EventLog, complete_log
 from ..wire import as_list, encode_canonical, replace_surrogates
-from .packed_events import PackedExchange, in_written_order, pack_event, unpack_event
+from .packed_events import PackedExchange, pack_event, restore_argument_order, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
@@ -183,7 +183,7 @@ def events_of(
     run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     unpacked = [unpack_event(obj, n, run, unpacker) for n, obj in enumerate(objects, 1)]
-    return complete_log(in_written_order(unpacked))
+    return complete_log(restore_argument_order(unpacked))
 
 
 def log_of(record: Any) -> EventLog:

@@ -20,7 +20,7 @@ import msgspec
 
 from ..events import Event, RunStart, User
 from ..wire import as_dict
-from .fingerprint import OUTPUT, Digests, turns_of
+from .fingerprint import OUTPUT, Digests, digest_turns
 from .pictures import PictureComparison
 from .sides import SideBySide
 
@@ -52,7 +52,7 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def turn_digests(self) -> list[str]:
         """The digest of each earlier run, oldest first."""
-        return turns_of(self.history)
+        return digest_turns(self.history)
 
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
         """Return these inputs with the recorded figures in place of their own.

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..wire import as_dict, as_list
 from .ipynb import Cell, Notebook
-from .metadata import TAPE, Runs, stored_runs
+from .metadata import TAPE, Runs, read_stored_runs
 from .outputs import RunNumbers
 from .split_merge import find_moves
 
@@ -35,7 +35,7 @@ class UsedCalls(dict[str, list[list[str]]]):
     def read(cls, ours: Any, cells: Sequence[Cell] | None = None) -> UsedCalls:
         """Return the lists in our metadata, by the ids that `cells` have now (None: as stored)."""
         stored = as_dict(as_dict(ours).get(TAPE))
-        moves = find_moves(cells, stored_runs(ours, whole=False)) if stored and cells else {}
+        moves = find_moves(cells, read_stored_runs(ours, whole=False)) if stored and cells else {}
         lists = {moves.get(c, c): [_read_ids(i) for i in as_list(v)] for c, v in stored.items()}
         return cls.merge(lists)
 

@@ -25,7 +25,7 @@ from ..files.library import Library
 from ..identity import Cells
 from ..notices import make_printable
 from ..options import Options
-from .cards import Cards, are_equal, same_but_for_times
+from .cards import Cards, are_equal, are_equal_but_for_times
 
 DETACHED = "The viewer detached; the run went on."
 
@@ -87,7 +87,7 @@ class AwaitedSource(CellScreen):
             can_click=can_click_now(shell, cell),
             title=lambda: followed.title,
             records=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
-            same=same_but_for_times if followed.live else are_equal,
+            same=are_equal_but_for_times if followed.live else are_equal,
         )
         followed.each_run(self._cards.open)
         for log in followed.logs:

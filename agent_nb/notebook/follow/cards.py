@@ -37,7 +37,7 @@ def are_equal(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
     return list(recorded) == list(fresh)
 
 
-def same_but_for_times(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
+def are_equal_but_for_times(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
     """Return whether two runs have the same id and events, times aside."""
     if not recorded or len(recorded) != len(fresh):
         return False
