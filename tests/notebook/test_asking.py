@@ -155,6 +155,7 @@ def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
         ("approve", {"scope": "args"}, True, "args", None),
         ("approve", {"scope": "tool"}, True, "tool", None),
         ("approve", {"scope": "all"}, True, "once", None),
+        ("approve", {"scope": ["tool"]}, True, "once", None),
         ("approve", {"scope": "once", "args": {"code": "2"}}, True, "once", {"code": "2"}),
         ("deny", {}, False, "once", None),
     ],
