@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
+_replace = msgspec.structs.replace
 # values of `Delta.of` for news that is not a piece of a block
 NEWS = ("result", "status", "approval", "picture", "map")
 CONVERSATION = ("user", "think", "call", "result", "respond")
+# guards events and subscribers; one for all logs, because a log with a lock cannot be pickled
+_LOCK = threading.Lock()
 
 
 def new_run_id() -> str:
@@ -45,9 +48,6 @@ def new_run_id() -> str:
 
 class EventLog(Sequence[Event]):
     """The events of one run, in order."""
-
-    # guards `_events` and `_subscribers`; one for all logs, because a lock cannot be pickled
-    _LOCK = threading.Lock()
 
     def __init__(self, run: str = "", *, clock: Callable[[], float] = time.time) -> None:
         self.run = run or new_run_id()
@@ -70,7 +70,7 @@ class EventLog(Sequence[Event]):
             subscribers = self._subscribers
         else:
             stamped = self._stamp(event)
-            with self._LOCK:
+            with _LOCK:
                 self._events.append(stamped)
                 subscribers = self._subscribers
         for subscriber in subscribers:
@@ -121,20 +121,21 @@ class EventLog(Sequence[Event]):
                 raise ValueError(f"event {event.seq} is out of order: {seq} is next")
             self._ts = max(self._ts, event.ts)
             return event
-        changes: dict[str, Any] = {"seq": seq, "ts": self.now(), "run": self.run}
-        block = getattr(event, "block", "")
-        if block and (pieces := self._open_pieces.pop(block, None)):
+        ts, block = self.now(), getattr(event, "block", "")
+        pieces = self._open_pieces.pop(block, None) if block else None
+        if pieces:
             del self._last_ms[block]
             # with another length, the block is not what was streamed: `chunks` would not fit
             if sum(pieces[::2]) == len(block_text(event)):
-                changes["chunks"] = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
-        return msgspec.structs.replace(event, **changes)
+                chunks = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
+                return _replace(event, seq=seq, ts=ts, run=self.run, chunks=chunks)
+        return _replace(event, seq=seq, ts=ts, run=self.run)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every stored and every new event; return its detacher."""
         count = 0  # events passed to it
         while True:
-            with self._LOCK:
+            with _LOCK:
                 later = self._events[count:]
                 if not later:
                     self._subscribers = [*self._subscribers, subscriber]
@@ -155,7 +156,7 @@ class EventLog(Sequence[Event]):
         return True
 
     def _detach(self, subscriber: Subscriber) -> None:
-        with self._LOCK:
+        with _LOCK:
             self._subscribers = [s for s in self._subscribers if s is not subscriber]
 
     @property
