@@ -96,7 +96,7 @@ class _Reader:
         if len(self.artists) >= MOST_ARTISTS:
             self.partly = True
             return
-        getattr(self, _READERS.get(_kind(artist), "_unknown"))(artist, within)
+        getattr(self, _READERS.get(_find_kind(artist), "_note_unknown"))(artist, within)
 
     def _add(
         self,
@@ -113,22 +113,22 @@ class _Reader:
         if counted:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
-        label = _property(artist, "label")
+        label = _read_property(artist, "label")
         # None: the artist has no such property, or it is not numeric
         known = {k: v for k, v in (numbers or {}).items() if v is not None}
         arrays = {k: _read_numbers(v, self._most_listed) for k, v in known.items()}
         self.artists.append(
             ArtistData(
                 name=name,
-                label=_text(label) if isinstance(label, str) and label[:1] != "_" else "",
+                label=_cut_text(label) if isinstance(label, str) and label[:1] != "_" else "",
                 each=each,
-                texts={k: _text(v) for k, v in (texts or {}).items() if v},
+                texts={k: _cut_text(v) for k, v in (texts or {}).items() if v},
                 numbers={k: v for k, v in arrays.items() if v is not None},
-                styles={k: _text(v) for k, v in (styles or {}).items() if v not in (None, "")},
+                styles={k: _cut_text(v) for k, v in (styles or {}).items() if v not in (None, "")},
             )
         )
 
-    def _figure(self, figure: Any, within: str) -> None:
+    def _read_figure(self, figure: Any, within: str) -> None:
         top = "SubFigure" not in _class_names(figure)
         self._add(
             "figure" if top else "part of the figure",
@@ -139,10 +139,10 @@ class _Reader:
         )
         names = ("suptitle", "supxlabel", "supylabel")
         titles = {name: getattr(figure, f"_{name}", None) for name in names}
-        self._titles(titles, "figure's ")
-        self._children(figure, "", [figure.patch, *titles.values()])
+        self._read_titles(titles, "figure's ")
+        self._read_children(figure, "", [figure.patch, *titles.values()])
 
-    def _axes(self, axes: Any, within: str) -> None:
+    def _read_axes(self, axes: Any, within: str) -> None:
         count = self._counts["axes"] = self._counts.get("axes", 0) + 1
         within = f"axes {count}, " if count > 1 else ""
         hidden = [axes.patch, *axes.spines.values()]
@@ -170,8 +170,8 @@ class _Reader:
             "left title": axes._left_title,  # noqa: SLF001  (it has no public name)
             "right title": axes._right_title,  # noqa: SLF001
         }
-        self._titles(titles, within)
-        self._children(axes, within, [*hidden, *titles.values()])
+        self._read_titles(titles, within)
+        self._read_children(axes, within, [*hidden, *titles.values()])
 
     def _add_place(self, bounds: Sequence[float]) -> None:
         """Add its place, with a tolerance, to the artist that was added last."""
@@ -179,23 +179,23 @@ class _Reader:
         last = self.artists[-1]
         self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
 
-    def _titles(self, titles: Mapping[str, Any], within: str) -> None:
+    def _read_titles(self, titles: Mapping[str, Any], within: str) -> None:
         for name, title in titles.items():
             if title is not None and title.get_visible() and (text := title.get_text()):
                 texts, styles = {"its text": text}, _text_styles(title)
                 self._add(f"{within}{name}", title, texts=texts, styles=styles, counted=False)
 
-    def _children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
+    def _read_children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
         """Read the artists inside one, except `hidden`; adjacent bars are read together."""
         children = (c for c in artist.get_children() if all(c is not h for h in hidden))
-        for is_bar, group in groupby(children, lambda c: _kind(c) == "Rectangle"):
+        for is_bar, group in groupby(children, lambda c: _find_kind(c) == "Rectangle"):
             if is_bar:
-                self._bars([bar for bar in group if bar.get_visible()], within)
+                self._read_bars([bar for bar in group if bar.get_visible()], within)
             else:
                 for child in group:
                     self.read(child, within)
 
-    def _axis(self, axis: Any, within: str) -> None:
+    def _read_axis(self, axis: Any, within: str) -> None:
         name = f"{within}{axis.axis_name} axis"
         labels = [label.get_text() for label in axis.get_ticklabels() if label.get_visible()]
         label, lines = axis.get_label(), axis.get_gridlines()
@@ -219,11 +219,11 @@ class _Reader:
             counted=False,
         )
 
-    def _line(self, line: Any, within: str) -> None:
+    def _read_line(self, line: Any, within: str) -> None:
         x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
         self._add(f"{within}line", line, numbers={"y": y, "x": x}, styles=_styles(line))
 
-    def _text_artist(self, text: Any, within: str) -> None:
+    def _read_text(self, text: Any, within: str) -> None:
         if not text.get_text():
             return
         numbers = {"place": text.get_position(), "target": getattr(text, "xy", None)}
@@ -239,7 +239,7 @@ class _Reader:
             },
         )
 
-    def _bars(self, bars: Sequence[Any], within: str) -> None:
+    def _read_bars(self, bars: Sequence[Any], within: str) -> None:
         if not bars:
             return
         names = ("height", "width", "x", "y", "angle")
@@ -250,15 +250,15 @@ class _Reader:
             bars[0],
             each="bar",
             texts={"its labels": " | ".join(label for label in labels if label[:1] != "_")},
-            numbers={n: [_property(bar, n) or 0 for bar in bars] for n in names},
+            numbers={n: [_read_property(bar, n) or 0 for bar in bars] for n in names},
             styles={n: _common_style([style[n] for style in styles]) for n in styles[0]},
         )
 
-    def _patch(self, patch: Any, within: str) -> None:
+    def _read_patch(self, patch: Any, within: str) -> None:
         corners = patch.get_patch_transform().transform(patch.get_path().vertices)
         self._add(f"{within}shape", patch, numbers={"corners": corners}, styles=_styles(patch))
 
-    def _collection(self, collection: Any, within: str) -> None:
+    def _read_collection(self, collection: Any, within: str) -> None:
         points = "PathCollection" in _class_names(collection)
         paths = collection.get_paths() or []
         mapped = collection.get_array() is not None
@@ -273,9 +273,9 @@ class _Reader:
                 "x": offsets[:, 0] if offsets.ndim == 2 else None,
                 "y": offsets[:, 1] if offsets.ndim == 2 else None,
                 **_mapped_values(collection),
-                "sizes": _property(collection, "sizes"),
+                "sizes": _read_property(collection, "sizes"),
                 "levels": getattr(collection, "levels", None),
-                "coordinates": _property(collection, "coordinates"),
+                "coordinates": _read_property(collection, "coordinates"),
                 "corners": numpy.concatenate(corners) if corners else None,
                 **{n: getattr(collection, n, None) for n in ("U", "V")},
                 "colours": None if mapped else collection.get_facecolor(),
@@ -290,12 +290,12 @@ class _Reader:
             },
         )
 
-    def _image(self, image: Any, within: str) -> None:
+    def _read_image(self, image: Any, within: str) -> None:
         array = image.get_array()
         self._add(
             f"{within}image",
             image,
-            numbers={**_mapped_values(image), "extent": _property(image, "extent")},
+            numbers={**_mapped_values(image), "extent": _read_property(image, "extent")},
             styles={
                 **_colour_map(image),
                 "shape": "×".join(map(str, array.shape)),
@@ -305,12 +305,12 @@ class _Reader:
             },
         )
 
-    def _legend(self, legend: Any, within: str) -> None:
+    def _read_legend(self, legend: Any, within: str) -> None:
         texts = [text.get_text() for text in legend.get_texts()]
         handles = getattr(legend, "legend_handles", None) or []
-        styles = {
-            f"entry {n}'s {k}": v for n, h in enumerate(handles, 1) for k, v in _styles(h).items()
-        }
+        styles: dict[str, Any] = {}
+        for n, handle in enumerate(handles, 1):
+            styles |= {f"entry {n}'s {name}": style for name, style in _styles(handle).items()}
         self._add(
             f"{within}legend",
             legend,
@@ -321,7 +321,7 @@ class _Reader:
             styles={**styles, "place": getattr(legend, "_loc", "")},
         )
 
-    def _table(self, table: Any, within: str) -> None:
+    def _read_table(self, table: Any, within: str) -> None:
         cells = sorted(table.get_celld().items())
         named = {f"cell {row + 1}, {column + 1}": cell for (row, column), cell in cells}
         self._add(
@@ -331,29 +331,29 @@ class _Reader:
             styles={name: _styles(cell).get("facecolor", "") for name, cell in named.items()},
         )
 
-    def _unknown(self, artist: Any, within: str) -> None:
+    def _note_unknown(self, artist: Any, within: str) -> None:
         self._add(f"{within}{type(artist).__name__}", artist)
         self.partly = True
 
 
 # Class name -> the method that reads such artists; the most derived class in it decides.
 _READERS = {
-    "FigureBase": "_figure",
-    "_AxesBase": "_axes",
-    "Axis": "_axis",
-    "Line2D": "_line",
-    "Text": "_text_artist",
-    "FancyArrowPatch": "_unknown",  # its corners are pixels
-    "Patch": "_patch",
-    "Collection": "_collection",
-    "_ImageBase": "_image",
-    "Legend": "_legend",
-    "Table": "_table",
-    "Artist": "_unknown",
+    "FigureBase": "_read_figure",
+    "_AxesBase": "_read_axes",
+    "Axis": "_read_axis",
+    "Line2D": "_read_line",
+    "Text": "_read_text",
+    "FancyArrowPatch": "_note_unknown",  # its corners are pixels
+    "Patch": "_read_patch",
+    "Collection": "_read_collection",
+    "_ImageBase": "_read_image",
+    "Legend": "_read_legend",
+    "Table": "_read_table",
+    "Artist": "_note_unknown",
 }
 
 
-def _property(artist: Any, name: str) -> Any:
+def _read_property(artist: Any, name: str) -> Any:
     """Return a property of an artist, None if it has none of this name."""
     method = getattr(artist, f"get_{name}", None)
     return None if method is None else method()
@@ -391,7 +391,7 @@ def _hash_numbers(numbers: Any, low: float, scale: float) -> str:
     return hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
 
 
-def _text(value: Any) -> str:
+def _cut_text(value: Any) -> str:
     return cut_end(replace_surrogates(str(value)), _LONGEST_TEXT)
 
 
@@ -400,22 +400,24 @@ def _common_style(values: Sequence[str]) -> str:
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
-def _kind(artist: Any) -> str:
+def _find_kind(artist: Any) -> str:
     """Return the name of the class that decides how an artist is read, "" if it is no `Artist`."""
     return next((n for n in _class_names(artist) if n in _READERS or n == "Rectangle"), "")
 
 
 def _styles(artist: Any) -> dict[str, Any]:
-    colours = {name: _colour(_property(artist, name)) for name in _COLOUR_STYLES}
-    return {**colours, **{name: _style(_property(artist, name)) for name in _PLAIN_STYLES}}
+    colours = {name: _colour(_read_property(artist, name)) for name in _COLOUR_STYLES}
+    others = {name: _write_style(_read_property(artist, name)) for name in _PLAIN_STYLES}
+    return {**colours, **others}
 
 
 def _text_styles(text: Any) -> dict[str, Any]:
     names = ("rotation", "fontsize", "fontweight", "ha", "va", "alpha")
-    return {"colour": _colour(text.get_color()), **{n: _style(_property(text, n)) for n in names}}
+    styles = {name: _write_style(_read_property(text, name)) for name in names}
+    return {"colour": _colour(text.get_color()), **styles}
 
 
-def _style(value: Any) -> str:
+def _write_style(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -435,7 +437,7 @@ def _colour(value: Any) -> str:
 
 def _alpha(artist: Any) -> str:
     alpha = artist.get_alpha()
-    return _style(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
+    return _write_style(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
 
 
 def _mapped_values(mapped: Any) -> dict[str, Any]:

@@ -97,15 +97,8 @@ class _Known:
 
     def find_name(self, rule: Rule, name: str) -> str | None:
         """Return the name of the tool that a name in a rule means, or None."""
-        return next(
-            (
-                tool
-                for names in self.list_sources()
-                for tool in names
-                if rule.matches_name(tool, name)
-            ),
-            None,
-        )
+        tools = (tool for names in self.list_sources() for tool in names)
+        return next((tool for tool in tools if rule.matches_name(tool, name)), None)
 
     def load_tool(self, name: str) -> Tool | None:
         """Return the tool of this name, None if its schema is unknown."""
