@@ -61,7 +61,7 @@ def _local(server, folder):
     model._server = type(
         "Weights",
         (),
-        {"alias": "small", "key": "k", "wait": lambda _: server.url, "loading": model.loading},
+        {"alias": "small", "key": "k", "url": server.url, "loading": model.loading},
     )()
     return model
 
