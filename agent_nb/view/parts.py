@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from msgspec import structs
+
 from .nodes import Box, Interactive, Node, Page, Panel, Section, Stack, Step
 
 CONTINUED = " (continued)"  # ends the label of every page but the first
@@ -68,11 +70,9 @@ def _split(node: Node) -> Iterator[Node]:
 
 def _replace_fields(node: Any, **fields: Any) -> Any:
     """Return a node with other fields, or itself if they are the same."""
-    from msgspec.structs import replace
-
-    return (
-        node if all(getattr(node, k) == v for k, v in fields.items()) else replace(node, **fields)
-    )
+    if all(getattr(node, name) == value for name, value in fields.items()):
+        return node
+    return structs.replace(node, **fields)
 
 
 def _group(children: Iterable[Any], make: Callable[[tuple[Any, ...]], Node]) -> Iterator[Node]:

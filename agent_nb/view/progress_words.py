@@ -23,9 +23,9 @@ def progress_words(state: CallCard) -> str:
     # the fields of the progress data besides output, fraction and message
     fields = dict(state.beside.rest)
     done, total, unit = fields.pop("done", None), fields.pop("total", None), fields.pop("unit", "")
-    counted = (
-        f"{done:,} of {total:,} {unit}".rstrip() if _is_usable(done) and _is_usable(total) else ""
-    )
+    counted = ""
+    if _is_usable(done) and _is_usable(total):
+        counted = f"{done:,} of {total:,} {unit}".rstrip()
     speed, left = _measure_pace(state, total if counted else None)
     return join_parts(
         f"{fraction * 100:.0f} %", counted, speed, left, state.message, describe_fields(fields, 100)

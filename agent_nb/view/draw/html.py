@@ -113,12 +113,9 @@ def panel(node: nodes.Panel) -> str:
     rows = []
     for number, step in enumerate(node.steps):
         hairline = f"border-top:{theme.HAIR}" if number else ""
-        outer = style(
-            theme.STEP if step.marked else theme.STEP_LINE,
-            hairline,
-            theme.tint(step.tone, 6) if step.tone else "",
-        )
-        rows.append(f"<div{outer}>{draw_html(step.child)}</div>")
+        padding = theme.STEP if step.marked else theme.STEP_LINE
+        tint = theme.tint(step.tone, 6) if step.tone else ""
+        rows.append(f"<div{style(padding, hairline, tint)}>{draw_html(step.child)}</div>")
     return f"<div{style(theme.PANEL)}>{''.join(rows)}</div>"
 
 
@@ -148,10 +145,8 @@ def code(node: nodes.Code) -> str:
     from ..markdown.highlight import highlight
 
     # the part that is not shown decides whether the shown part begins inside a string
-    hidden, source = (
-        visible.show_output(part) for part in (node.text[: node.begin], node.text[node.begin :])
-    )
-    source = source.rstrip("\n")
+    hidden = visible.show_output(node.text[: node.begin])
+    source = visible.show_output(node.text[node.begin :]).rstrip("\n")
     select = theme.WHOLE if node.whole else ""
     highlighted = highlight(hidden + source, node.language, begin=len(hidden))
     return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{tab_stop(source)}>{highlighted}</pre>"
@@ -236,9 +231,9 @@ def html(node: nodes.Html) -> str:
     from ...wire import redact_text
     from ..markdown.sanitize import clean
 
-    content = redact_text(clean(node.html), collect_secrets()) or (
-        f"<pre>{escape(visible.show_output(node.text))}</pre>" if node.text else ""
-    )
+    content = redact_text(clean(node.html), collect_secrets())
+    if not content and node.text:
+        content = f"<pre>{escape(visible.show_output(node.text))}</pre>"
     margin = f"margin:4px 0 0 {theme.INDENT}" if node.below else "margin:4px 0 0"
     return f'<div{style("overflow:auto", "max-height:30em", margin, theme.SMALL_TEXT)} tabindex="0">{content}</div>'
 

@@ -186,9 +186,9 @@ def prose(node: nodes.Prose) -> list[str]:
 
 def _safe_reference(label: str, href: str) -> bool:
     """Return whether a link definition leads to the web or to mail, and holds no markup."""
-    return bool(
-        re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE)
-    ) and not re.search(r"[\[\]<>`\n\\]", label)
+    if re.search(r"[\[\]<>`\n\\]", label):
+        return False
+    return re.match(r"(?:https?://|mailto:)[^\s<>]*\Z", href, re.IGNORECASE) is not None
 
 
 def disarmed(text: str) -> str:

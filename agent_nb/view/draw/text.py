@@ -76,16 +76,12 @@ def fold(node: nodes.Fold) -> list[str]:
     if node.accordion and node.folded:
         return summary
     most = CLOSED if node.folded else OPENED
-    body = [
-        line
-        for child in node.body
-        for line in (
-            each(lines, child.summary)
-            if isinstance(child, nodes.Fold) and child.folded
-            else lines(child)
-        )
-    ]
+    body = each(_draw_in_fold, node.body)
     return [*summary, *(INDENT + line for line in capped(body, most))]
+
+
+def _draw_in_fold(node: Node) -> list[str]:
+    return each(lines, node.summary if isinstance(node, nodes.Fold) and node.folded else (node,))
 
 
 def capped(rows: list[str], most: int) -> list[str]:

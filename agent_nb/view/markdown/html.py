@@ -147,20 +147,15 @@ def selectors() -> dict[str, str]:
         "tbody tr": "tr_open",
         "hr": "hr",
     }
-    cells = {tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")}
-    heads = {f"h{n}": heading(f"h{n}") for n in range(1, 7)}
-    code = {f".an-{family[:3]}": theme.syntax(family) for family in theme.SYNTAX}
-    block = {"pre": f"{pre_style()};{UNBROKEN}"}
     return {
         **{tag: STYLES[name] for tag, name in tags.items()},
-        **cells,
-        **heads,
+        **{tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")},
+        **{f"h{n}": heading(f"h{n}") for n in range(1, 7)},
         "code": CODE_INLINE,
         "a": theme.link(),
-        **block,
-        # not the boxes of the widgets
-        "[class*=content] div": ACROSS,
-        **code,
+        "pre": f"{pre_style()};{UNBROKEN}",
+        "[class*=content] div": ACROSS,  # not the boxes of the widgets
+        **{f".an-{family[:3]}": theme.syntax(family) for family in theme.SYNTAX},
     }
 
 
@@ -182,11 +177,10 @@ def pre_style(*, first: bool = True, last: bool = True) -> str:
     """Return the style of a block of code, or of one page of it."""
     if first and last:
         return f"{PRE};border-radius:5px;margin:{_SPACE};padding:8px 10px"
-    top, bottom = ("5px", "8px") if first else ("0", "0"), ("5px", "8px") if last else ("0", "0")
-    return (
-        f"{PRE};border-radius:{top[0]} {top[0]} {bottom[0]} {bottom[0]};margin:0 0 {bottom[1]};"
-        f"padding:{top[1]} 10px {bottom[1]}"
-    )
+    top, above = ("5px", "8px") if first else ("0", "0")
+    bottom, below = ("5px", "8px") if last else ("0", "0")
+    corners = f"border-radius:{top} {top} {bottom} {bottom}"
+    return f"{PRE};{corners};margin:0 0 {below};padding:{above} 10px {below}"
 
 
 def language_of(info: str) -> str:

@@ -72,13 +72,10 @@ class Formulas:
 
     def fill(self, html: str) -> str:
         """Return sanitised HTML with the formulas in place of their marks."""
-        return (
-            re.sub(
-                f"{self._secret}m([0-9]+)m", lambda mark: formula(self._sources[int(mark[1])]), html
-            )
-            if self._sources
-            else html
-        )
+        if not self._sources:
+            return html
+        marks = re.compile(f"{self._secret}m([0-9]+)m")
+        return marks.sub(lambda mark: formula(self._sources[int(mark[1])]), html)
 
 
 def formula(source: str) -> str:
@@ -116,11 +113,9 @@ def _write_element(element: Element, depth: int) -> str:
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"
-    attributes = (  # `_convert` set those of the root
-        dict(element.attrib)
-        if depth == 0
-        else {k: v for k, v in element.attrib.items() if _is_allowed(tag, k, v)}
-    )
+    attributes = element.attrib
+    if depth:  # `_convert` set those of the root
+        attributes = {k: v for k, v in attributes.items() if _is_allowed(tag, k, v)}
     written = "".join(
         f' {name}="{escape(visible.show_hidden(value))}"' for name, value in attributes.items()
     )

@@ -51,6 +51,7 @@ class Prose(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._text: Any = None
+        self._end: Any = None  # the last widget, from the first `update` on
         self._parts: list[FinishedPart] = []  # one per widget but the last
         self._placed = 0  # pieces of the stream's `frozen` that are in `_parts`
         self._formulas = 0  # characters of the parts with formulas
@@ -121,14 +122,17 @@ class Prose(Slot):
         self._parts.append(part)
         merged = 0
         # as in a counter with digits up to `FAN`: a merge may fill up the next level too
-        while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [
-            level
-        ] * FAN:
-            self._parts[-FAN:] = [
-                FinishedPart("".join(p.html for p in self._parts[-FAN:]), level + 1)
-            ]
+        while self._is_level_full():
+            merging = self._parts[-FAN:]
+            html = "".join(part.html for part in merging)
+            self._parts[-FAN:] = [FinishedPart(html, merging[0].level + 1)]
             merged += 1
         return merged
+
+    def _is_level_full(self) -> bool:
+        """Return whether the last `FAN` parts have one level, at which parts are merged."""
+        levels = [part.level for part in self._parts[-FAN:]]
+        return levels[-1] >= 0 and levels == levels[-1:] * FAN
 
     def _start_over(self, whole: str) -> None:
         """Show `whole` in one new widget instead of all that is there.
