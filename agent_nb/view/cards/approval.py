@@ -175,12 +175,7 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
     editable = fields.make_fields(args, context.schemas.get(about, {}))
     buttons = (
         Button(
-            "submit",
-            "Approve as edited",
-            ids,
-            tone="ok",
-            busy="Approved",
-            hint=_key("Shift+Enter"),
+            "submit", "Approve as edited", ids, tone="ok", busy="Approved", hint=_key("Shift+Enter")
         ),
         Button("back", "Back", ids, hint=_key("Escape")),
     )
