@@ -11,7 +11,6 @@ Rules
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,24 +65,26 @@ def in_parallel(
 
     from ..runner import Progress, raise_on_signals
 
-    failed = threading.Event()
+    failures: list[BaseException] = []  # in the order of time
 
     def work_on(name: str, item: Any) -> Any:
-        if failed.is_set():
+        if failures:
             raise CancelledError
         try:
             with Progress(name, lines=jobs > 1) as progress:
                 return work(item, progress.cell)
-        except BaseException:
-            failed.set()
+        except BaseException as fault:
+            failures.append(fault)
             raise
 
     with raise_on_signals() as stop_all, ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(work_on, name, item) for name, item in items]
         try:
             # wait with a time limit: an endless wait may miss a signal that another thread got
-            while wait(futures, TICK, FIRST_EXCEPTION).not_done and not failed.is_set():
+            while wait(futures, TICK, FIRST_EXCEPTION).not_done and not failures:
                 pass
+            if failures:
+                raise failures[0]  # noqa: TRY301  (the pool is shut down below)
             return [future.result() for future in futures]
         except BaseException as fault:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -9,17 +9,19 @@ from agent_nb.cli.shared import in_parallel
 
 def test_no_work_begins_after_a_failure():
     begun = []
-    has_failed = threading.Event()
+    is_slow, has_failed = threading.Event(), threading.Event()
 
     def work(item, _):
         begun.append(item)
         if item == "fails":
+            is_slow.wait(5)
             has_failed.set()
             raise ValueError(item)
+        is_slow.set()
         has_failed.wait(5)
         threading.Event().wait(0.3)  # goes on after the failure
 
     items = [(name, name) for name in ("slow", "fails", "late", "last")]
     with pytest.raises(ValueError, match="fails"):
         in_parallel(work, items, 2)
-    assert begun == ["slow", "fails"]
+    assert sorted(begun) == ["fails", "slow"]
