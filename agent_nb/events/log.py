@@ -38,7 +38,7 @@ _replace = msgspec.structs.replace
 NEWS = ("result", "status", "approval", "picture", "map")
 CONVERSATION = ("user", "think", "call", "result", "respond")
 # guards events and subscribers; one for all logs, because a log with a lock cannot be pickled
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # a finalizer that runs inside may use a log too
 
 
 def new_run_id() -> str:
