@@ -266,6 +266,17 @@ def test_the_change_that_was_approved_is_shown_while_the_call_runs(begun):
     assert [n.text for n in shown(begun) if isinstance(n, nodes.Diff)] == [DIFF]
 
 
+def test_a_preview_in_words_hides_no_long_argument(begun):
+    args = {"to": "ann@example.org", "body": "All keys:\n" + "secret " * 30}
+    begun.call("k", "send", args)
+    extra = {"preview": "Mail to ann@example.org"}
+    begun(e.Approval(call_id="k", stage="requested", args=args, extra=extra))
+    for form in make_bundle(begun.log).values():
+        text = re.sub(r"<[^>]+>", "", form)
+        assert args["body"].strip() in text
+        assert text.index("secret") < text.index("Mail to ann")
+
+
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 def test_the_diff_stays_in_the_card_after_the_decision(decision, begun):
     decided(begun, decision=decision)

@@ -4,8 +4,9 @@ Why: the user allows code to run on this machine, so nothing that it does may be
 
 Rules
 - The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
-  trees (`draw.data`): the user must see what the answer allows. A preview stands in place of the
-  long texts among the arguments.
+  trees (`draw.data`): the user must see what the answer allows. A preview that is a diff stands in
+  place of the long texts among the arguments; any other, which may leave some of a text out, stands
+  below them.
 - One row of controls at a time: the answers, or what one of them opened (`Context.opened`).
 """
 
@@ -72,14 +73,15 @@ def _extra(state: CallCard) -> dict[str, Any]:
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return what the call would do: its arguments, with a preview in place of long texts."""
+    """Return what the call would do: its arguments and its preview."""
     preview = _extra(state).get("preview")
-    if isinstance(preview, str) and preview.strip():
-        kind = Diff if _is_diff(preview) else Pre
-        drawn: Node = kind(values.bounded(preview))
-        short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
-        return (*((Json(short),) if short else ()), drawn)
-    return values.argument_nodes(state.name, args)
+    if not isinstance(preview, str) or not preview.strip():
+        return values.argument_nodes(state.name, args)
+    drawn = values.bounded(preview)
+    if not _is_diff(preview):
+        return (*values.argument_nodes(state.name, args), Pre(drawn))
+    short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
+    return (*((Json(short),) if short else ()), Diff(drawn))
 
 
 def decided_change(state: CallCard) -> tuple[Node, ...]:
