@@ -273,8 +273,8 @@ def test_a_preview_in_words_hides_no_long_argument(begun):
     begun(e.Approval(call_id="k", stage="requested", args=args, extra=extra))
     for form in make_bundle(begun.log).values():
         text = re.sub(r"<[^>]+>", "", form)
-        assert args["body"].strip() in text
-        assert text.index("secret") < text.index("Mail to ann")
+        assert text.count("secret") >= 30
+        assert text.rindex("secret") < text.index("Mail to ann")
 
 
 @pytest.mark.parametrize("decision", ["allow", "deny"])
