@@ -16,7 +16,8 @@ Rules
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from types import CodeType
 from typing import Any
 
@@ -185,10 +186,15 @@ def clip(text: str) -> str:
 
 
 def _describe_frame(frame: Any) -> str:
-    rows, columns = frame.shape
-    kinds = ", ".join(f"{name} {kind}" for name, kind in list(frame.dtypes.items())[:MOST_COLUMNS])
-    more = f", … {columns - MOST_COLUMNS} more" if columns > MOST_COLUMNS else ""
     head = frame.iloc[:MOST_ROWS, :MOST_COLUMNS].to_string()
+    return _write_frame(frame.shape, frame.dtypes.items(), head)
+
+
+def _write_frame(shape: tuple[int, int], types: Iterable[tuple[Any, Any]], head: str) -> str:
+    """Return the text of a frame; `types`: its columns with their types, `head`: its first rows."""
+    rows, columns = shape
+    kinds = ", ".join(f"{name} {kind}" for name, kind in islice(types, MOST_COLUMNS))
+    more = f", … {columns - MOST_COLUMNS} more" if columns > MOST_COLUMNS else ""
     more_rows = f"\n… {rows - MOST_ROWS} more rows" if rows > MOST_ROWS else ""
     return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}{more}\n{head}{more_rows}"
 
@@ -208,11 +214,8 @@ def _describe_array(array: Any) -> str:
 
 
 def _describe_polars(frame: Any) -> str:
-    rows, columns = frame.shape
-    kinds = ", ".join(
-        f"{n} {k}" for n, k in list(zip(frame.columns, frame.dtypes, strict=True))[:MOST_COLUMNS]
-    )
-    return f"DataFrame, {rows} rows × {columns} columns\nColumns: {kinds}\n{frame.head(MOST_ROWS)}"
+    types = zip(frame.columns, frame.dtypes, strict=True)
+    return _write_frame(frame.shape, types, str(frame.head(MOST_ROWS)))
 
 
 # `package.Class` -> what describes its values; by name, so that no library is imported for this

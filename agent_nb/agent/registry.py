@@ -204,6 +204,8 @@ class RunRegistry:
             earlier = [(log, *entry) for log, entry in self._announced.items()]
             self._followers = [*self._followers, follower]
         for log, conversation, reference in earlier:
+            if follower not in self._followers:  # it has raised
+                break
             self._notify(follower, reference() or Announced(log, conversation, Questions(), None))
 
         return partial(self._drop, follower)

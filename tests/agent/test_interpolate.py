@@ -8,7 +8,13 @@ from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.interpolate import LONGEST_VALUE, PromptTemplate, describe_value
+from agent_nb.agent.interpolate import (
+    LONGEST_VALUE,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    PromptTemplate,
+    describe_value,
+)
 from agent_nb.errors import UsageError
 
 
@@ -83,6 +89,14 @@ def test_a_frame_is_summarised():
     assert "year int64, sales float64" in text
     assert "995 more rows" in text
     assert len(text) < 400
+
+
+def test_a_frame_of_polars_says_what_is_left_out_too():
+    pl = pytest.importorskip("polars")
+    text = describe_value(pl.DataFrame({f"c{n}": range(30) for n in range(70)}))
+    assert text.startswith("DataFrame, 30 rows × 70 columns\nColumns: c0 Int64, c1 Int64, ")
+    assert f", … {70 - MOST_COLUMNS} more\n" in text
+    assert text.endswith(f"… {30 - MOST_ROWS} more rows")
 
 
 def test_a_wide_frame_is_bounded():

@@ -92,6 +92,9 @@ def test_a_follower_that_raises_is_dropped_and_the_run_does_not_notice():
     runs.follow(broken)
     kept = [runs.announce(log) for log in (EventLog(), EventLog())]
     assert told == kept[:1]
+    told.clear()
+    runs.follow(broken)  # the earlier runs too are announced to it until it raises
+    assert told == kept[:1]
 
 
 def test_the_run_of_a_sub_agent_is_part_of_its_parents_and_not_announced(seen):
