@@ -70,7 +70,8 @@ class PromptAgent(Configuration):
 
         Awaiting the stream returns the run; unless `check` is False, it raises RunFailed for a run
         that ended in an error. The call raises UsageError on an empty prompt without attachments,
-        on an attachment that cannot be sent, and as `Basis.of` does.
+        an attachment that cannot be sent or an unknown `context` and, unless offline, as `Basis.of`
+        does.
         """
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:

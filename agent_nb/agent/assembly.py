@@ -158,7 +158,8 @@ class Basis(msgspec.Struct, frozen=True):
 def share_host(plan: Plan, host: Host | None) -> Plan:
     """Return the plan of a run whose tools work with `host`, which its record notes (`SHARED`).
 
-    If `host` is None or the agent has its own host, the plan stays unchanged.
+    Sets the host of the plan's runner. If `host` is None or the agent has its own host, the plan
+    stays unchanged.
     """
     if host is None or plan.runner.host is not None:
         return plan
@@ -259,6 +260,7 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
             "asked": agent.choice.identity,
         }
     )
+    # the inputs of a run name tools and references (MCP servers) as the user chose them
     if agent.tools.chosen != agent.tools.names:
         settings["asked_tools"] = list(agent.tools.chosen)
     if agent.output is not None:

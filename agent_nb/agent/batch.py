@@ -7,8 +7,8 @@ Rules
 - Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
   (`of="result"`), and its result waits.
 - Progress text is joined, never lost, and logged before the result, for each call at most
-  `LOGS_PER_SECOND` times a second. Of fractions and redrawn lines (`wire.console`) only the newest
-  is logged.
+  `LOGS_PER_SECOND` times a second. Progress data is logged at once, after the text before it. Of
+  fractions and redrawn lines (`wire.console`) only the newest is logged.
 - `extra` of a result has the printed output, up to a limit: the model reads it, a replay does not
   compare it.
 - Text, data and results pass the secret filter; pictures lose the text in them.

@@ -9,7 +9,7 @@ Rules
 - An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
   the end of its code, as it may use names assigned below it. Annotations do not count.
 - In lines of IPython (`%`, `!`, `?`), and in code that is too long or cannot be parsed, every name
-  counts as read.
+  counts as read. Lines of IPython are read before the other lines of their code.
 - No code is run. Names made at run time (`eval`, `globals()`) are not found.
 """
 

@@ -1,13 +1,13 @@
 """Shorten a conversation that exceeds the model's context, which its server would refuse.
 
-Earlier runs have two strategies: `window` leaves out the oldest runs and says so; `summary` also
-has the model summarise them for the system message. Of the current run, the oldest long tool
-results are cut.
+Earlier runs have two strategies: `window` leaves out the oldest runs and says so in the log, for
+people; `summary` also has the model summarise them for the system message. Of the current run, the
+oldest tool results lose their pictures and the end of a long text.
 
 Why the oldest: a prompt is mostly about the turns shortly before it.
 
-Rule: a mark shows the model where a conversation was cut; the log keeps everything. The transcript
-from which a summary is made is cut without marks.
+Rule: a mark shows the model where a tool result was cut; the log keeps everything. Runs that are
+left out have no mark, nor has the transcript from which a summary is made.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def write_transcript(runs: Sequence[Sequence[Event]], max_chars: int = LONGEST_D
         for event in (e for e in run if not e.span):
             relation = texts.add(event)
             if isinstance(event, events.Respond) and relation != "begin":
+                # "go_on" adds to the newest line, "instead" replaces it
                 lines[-1] = (lines[-1] if relation == "go_on" else ASSISTANT) + event.content
             else:
                 lines += _write_lines(event)
@@ -86,7 +87,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
 
 
 def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
-    """Return `run` with its oldest long tool results cut until it fits into `budget` tokens.
+    """Return `run` with its oldest tool results shortened until it fits into `budget` tokens.
 
     A budget of 0 is unlimited. The newest result is never cut, so the run may still be too long.
     """

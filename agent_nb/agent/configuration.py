@@ -53,10 +53,10 @@ class Configuration(Unpicklable):
     """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
 
     The `INTERNAL` ones: `host` runs the tools, `ask` answers questions, `trace_id` names the trace.
-    `namespace`: the variables that names of models and tools may mean. `late`: look up the dialect
-    only when it is needed, since a replay may not need it. `mentioned` returns the names of tools
-    in the notebook's code, for the policy. `model_source`: where the choice of the model came from,
-    in words.
+    `namespace`: the variables that names of models and tools may mean. `late`: look up the model's
+    dialect only when it is needed, since a replay may not need it; a `dialect` that the user named
+    is looked up at once, with the model. `mentioned` returns the names of tools in the notebook's
+    code, for the policy. `model_source`: where the choice of the model came from, in words.
     """
 
     # the advice of the error for code that pickles an agent (`Unpicklable`)

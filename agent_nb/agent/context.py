@@ -8,10 +8,11 @@ Rules
   in the history of later prompts.
 - An `@name` of a recorded prompt means what its `Mention` says; without a `Mention` it is plain
   text.
-- The text is at most an eighth of a model's context. If lines are left out, the last line counts
-  them.
-- A variable is recorded as its `Look`: type, shape and dtypes, never values. Looks are not inputs
-  of a run; `context_check` compares the looks of the variables that the run used.
+- The text is at most an eighth of a model's context, if that is known. If lines are left out, the
+  last line counts them.
+- The record has the text as it was sent, and for each variable its `Look`: type, shape and dtypes,
+  never values (those stand in the text alone). Looks are not inputs of a run; `context_check`
+  compares the looks of the variables that the run used.
 - The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 

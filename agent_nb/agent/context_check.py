@@ -143,7 +143,8 @@ def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any
         elif call.name == "variables" and isinstance(shown, str):
             names.note_read([shown])
         elif tool is not None and RecordedTurns.touches_kernel(tool):
-            # a call with an effect does not run again: it may have changed these variables itself
+            # not for tools with other effects: their calls do not run again, and may themselves
+            # have changed the variables that they use
             names.note_read(find_used_variables(tool.invoke))
     return names
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: {"tools": {name: {part: digest}}, "agents": {name: {part: digest, "behind": Digests}}}
 Digests = dict[str, Any]
 TOOL_PARTS, AGENT_PARTS = ("schema", "code", "source"), ("model", "settings", "tools")
-MOST_LEVELS = 5  # levels of sub-agents
+MOST_LEVELS = 5  # levels of sub-agents; deeper ones are not digested
 _OUR_PACKAGE = __name__.partition(".")[0]
 
 
@@ -129,7 +129,8 @@ def _without_defaults(schema: Any) -> Any:
 class ChangedPart(NamedTuple):
     """A part of a tool or agent whose digest differs from the recorded one.
 
-    `part`: `schema`, `code` or `source` of a tool; `model`, `settings` or `tools` of an agent.
+    `part`: `schema`, `code` or `source` of a tool; `schema`, `model`, `settings` or `tools` of an
+    agent.
     `agents`: the sub-agents around it, outermost first, as `a/b`; "" in the run's own agent.
     """
 

@@ -73,6 +73,7 @@ class _Writer:
 
     def add(self, event: Event) -> None:
         """Add an event, with the method that `_WRITE` has for its type."""
+        # `add_text` adds a text to `_texts` itself: it needs the relation to the text before
         if not isinstance(event, events.Respond):
             self._texts.add(event)
         handler = _WRITE.get(type(event))
@@ -88,7 +89,7 @@ class _Writer:
         self._add_block(ThoughtBlock(event.content, event.opaque))
 
     def add_text(self, event: events.Respond) -> None:
-        """Add a text, or join it with the text that it continues."""
+        """Add a text: a new one, or one that continues or replaces the text before it."""
         if self._results:
             self.flush()
         relation, text = self._texts.add(event), event.content
@@ -232,7 +233,8 @@ def read_printed(event: events.Result) -> str:
 def estimate_tokens(messages: Sequence[Message]) -> int:
     """Estimate the tokens of messages: those of their blocks and `MESSAGE_TOKENS` for each.
 
-    A picture has `IMAGE_TOKENS`; other blocks have one for `CHARS_PER_TOKEN` characters of JSON.
+    A picture has `IMAGE_TOKENS`; other blocks have one for `CHARS_PER_TOKEN` bytes of JSON (UTF-8),
+    and one more.
     """
     tokens = sum(_estimate_block(b) for m in messages for b in m.blocks)
     return tokens + MESSAGE_TOKENS * len(messages)
@@ -244,6 +246,7 @@ def _estimate_block(block: Block) -> int:
     picture_tokens = 0
     if isinstance(block, ResultBlock):
         picture_tokens = IMAGE_TOKENS * len(block.pictures)
+        # `value` repeats `content`: a dialect sends only one of them
         block = msgspec.structs.replace(block, value=None, pictures=())
     return picture_tokens + len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
 

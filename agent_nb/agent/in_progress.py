@@ -4,7 +4,8 @@ Why shared: a run of an agent (`stream`), of another system (`external.watched_r
 process (`external.attached_run`) differ in where their events come from, not in how code uses them.
 
 Rules
-- One task drives the run, in the event loop that started it; code in another loop cannot await it.
+- One task drives the run, in the event loop that started it; until it has ended, code in another
+  loop cannot await it.
 - If the user stops a cell, the run that the cell awaits is stopped. A cancellation that no user
   caused (a timeout) is raised as CancelledError.
 """
@@ -101,7 +102,8 @@ class InProgress(Unpicklable, ABC):
 
         If the user stops the cell, call `stop` once with the cause; after a second stop, return at
         once. With `ends`, a cancellation of the waiting code calls `stop` too, with ""; it is
-        raised after the task has ended, unless the user stopped the cell.
+        raised after the task has ended, unless the user stopped the cell. A second cancellation,
+        or one without `ends`, is raised at once.
         """
         if screen is not None:
             screen.begin()

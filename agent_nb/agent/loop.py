@@ -6,8 +6,8 @@ nothing reads it. `stream.Stream` is the asynchronous iterator over a run.
 Rules
 - No protocol, provider, widget or HTTP here: model, dialect, tools and filters come from the `Plan`
   (`run_spec`).
-- In a text dialect, reading stops once a batch is complete. Native responses are read to the end,
-  but for at most `LONGEST_TAIL` seconds after their finish reason.
+- In a text dialect, reading stops at the end of a batch or at the end marker. Native responses are
+  read to the end, but for at most `LONGEST_TAIL` seconds after their finish reason.
 - A request may be retried before the first part of its answer, never after it.
 - Limits of tokens, dollars and turns also stop an answer that streams in. Tokens that the provider
   has not reported yet are estimated.
@@ -108,7 +108,7 @@ class Loop:
             status, reason = self._log_stop(stop)
         except ModelError as fault:
             self._log_error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
-        except (UsageError, ToolError) as fault:
+        except (UsageError, ToolError) as fault:  # raised by `add_late_tools` (MCP servers)
             self._log_error("tools", str(fault))
         except Exception as fault:
             self._log_error("internal", f"{type(fault).__name__}: {fault}")
@@ -272,6 +272,7 @@ class Loop:
 
         Raises ModelError if it failed and is not retried, Cancelled at a limit.
         """
+        # a first request has nothing to finish yet, even with a limit of one turn
         last = self._meter.near_limit() if self._meter.turns else ""
         request = self._prompt.request(last=bool(last))
         self._log_all(self._prompt.vision.take_notes())

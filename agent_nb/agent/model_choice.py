@@ -66,6 +66,7 @@ class ModelChoice:
         if not self._models and any(name.startswith(SCRIPT_PREFIX) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
                 assert self.models
+        # if the environment chose the models, they have no names here: the identity is ""
         known = self._models or (None,) * len(self._names)
         return ",".join(
             str(getattr(model, "identity", name))

@@ -41,7 +41,7 @@ async def resolve_model_name(plan: Plan) -> str:
 
 @contextmanager
 def show_loading(model: Model, log_status: Callable[[str], None]) -> Iterator[None]:
-    """Log the progress of a model that loads its weights first; "": it has loaded them.
+    """Log the progress of a model that loads its weights first, "" in any state but `loading`.
 
     Such a model has `loading`, with `now` and `subscribe`. Its values have a `state` (`loading`,
     `ready`, …) and a `fraction` (0 to 1), and come from any thread.

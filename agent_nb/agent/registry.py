@@ -203,6 +203,7 @@ class RunRegistry:
         with self._lock:
             earlier = [(log, *entry) for log, entry in self._announced.items()]
             self._followers = [*self._followers, follower]
+        # an announced run that is gone is over: its stand-in cannot be stopped or answered
         for log, conversation, reference in earlier:
             if follower not in self._followers:  # it has raised
                 break

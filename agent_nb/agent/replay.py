@@ -90,7 +90,7 @@ class Player:
         self._runner = runner
         self._strict = strict
         self._make_agent_runner = make_agent_runner
-        self._rerun_ids: list[str] = []  # of the calls that ran again
+        self._rerun_ids: list[str] = []  # calls that ran again or were refused (`_why_not_rerun`)
         self._runners: dict[str, ToolRunner] = {}  # of sub-agents, by span
         self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()

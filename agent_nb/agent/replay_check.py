@@ -7,8 +7,9 @@ Rules
   record without its place (time zone and folders) is compared as in any replay (`normalize`).
 - A duration may differ where the code of the call measures time (`clock_reads`), and in lines that
   libraries print; with `exact` it may not.
-- A changed tool is a warning. A change of its code counts only if one of its results came
-  from the record: where all its calls ran again, their results were compared.
+- A changed tool is a warning, and so is a sub-agent of which only parameters or description
+  changed. A change of a tool's code counts only if one of its results came from the record: where
+  all its calls ran again, their results were compared.
 - All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
 - A missing file is not compared, but reported (`Checked.unseen`).
 """

@@ -5,8 +5,10 @@ the answer; the loop only sends it.
 
 Rules
 - Every request is built anew. Between turns `Prompt` keeps only a summary, and the changes that
-  refusals of the server made: to dialect, tools, pictures, schema and size of the context.
-- If earlier runs do not fit (`history.Window`), the log says so before the request without them.
+  refusals of the server made (or an answer that is not JSON): to dialect, tools, pictures, schema
+  and size of the context.
+- If earlier runs do not fit (`history.Window`), the log says so when the run begins, and when the
+  context has changed. Runs that the growing run displaces later are left out without a remark.
 - Every request, one for a summary included, passes `outgoing`, which removes keys. Instructions and
   grammar are built from tools without keys.
 """
@@ -118,7 +120,8 @@ class Prompt:
         """Use less context after a refusal as too long; return whether the next request shrinks.
 
         `max_tokens`: what the model accepts (0: unknown). Our token counts are estimates, so the
-        context shrinks by at least a quarter, or by half if `max_tokens` is unknown.
+        context then fits at most three quarters of the refused request, or half if `max_tokens` is
+        unknown.
         """
         before, size = estimate_tokens(self.request(last=False).messages), self._context_size
         reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVED_TOKENS
@@ -205,9 +208,10 @@ def write_opening(
     *,
     shots: bool,
 ) -> list[Message]:
-    """Return what precedes a conversation: the system message and, with `shots`, examples.
+    """Return what precedes a conversation: the system message, perhaps with examples.
 
     The system message joins the instructions of the dialect and of `output_way`, and `texts`.
+    `shots`: the model is small, so a text dialect writes brief instructions and adds examples.
     """
     protocol = dialect.instructions(tools, small=shots)
     system = "\n\n".join(t for t in (protocol, output_way.instructions, *texts) if t)

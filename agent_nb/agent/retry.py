@@ -4,8 +4,9 @@ Why separate from the loop: the decision is made here, the request there.
 
 Rules
 - A request is repeated only before the first part of its answer.
-- What a server refuses is replaced at once: tools by a text dialect, pictures by words, the schema
-  of the answer by a final tool, a history that is too long by a shorter one.
+- What a server refuses is replaced at once: tools that the user chose by a text dialect (default
+  tools are dropped), pictures by words, the schema of the answer by a final tool, a history that is
+  too long by a shorter one.
 - A refusal shared with other requests (`ModelError.shared`) is not counted as an attempt.
 - A server that repeats the same error is given up (`Failures`).
 - If another model can take over, only a rate limit is waited out: after other faults the current

@@ -30,7 +30,7 @@ class Run(Unpicklable):
 
     `cell`, `notebook`: the id of the cell and the path of the notebook that hold its record, "" if
     unknown. `seen` returns whether the running cell shows the run already; the run then displays
-    itself as one line. `output`: the type of the answer, if known.
+    itself as one line. `output`: the type of the answer, if known; kept as `type`.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."

@@ -216,11 +216,13 @@ class Stream(InProgress):
         self._require_same_loop()
         screen = self._screen = self._find_screen(self._view)
         try:
+            # the task inherits the mark: output of its tools need not go to the cell's streams
             with nullcontext() if screen is None else OutputCapture.mark_shown():
                 self.start()
             if self.recorder is not None and screen is not None and screen.shown:
                 self.recorder.leave_to_cards()
             assert self._task is not None
+            # if the waiting code is cancelled, a run that the cell shows ends; any other goes on
             await self._wait_for_task(
                 self._task, screen, self._stop_by_cell, ends=screen is not None and screen.shown
             )

@@ -128,7 +128,8 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
 def limit_agent(agent: Delegate, context: ToolContext) -> Delegate:
     """Return a copy of `agent` for one call.
 
-    It has the parent's trace, host and approval source, and limits within what the parent has left.
+    It has the parent's trace, and limits within what the parent has left. Host and approval source
+    are the parent's unless the agent has its own.
     """
     return agent.within(
         trace_id=context.trace_id,
@@ -161,7 +162,7 @@ def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     changes = {}
     for name, remaining_amount in remaining.items():
         limit = current[name] or remaining_amount  # 0 and None: unlimited
-        # never rounded: 0 dollars of a whole number would be no limit
+        # not rounded: 0.4 dollars would become 0, which means unlimited
         changes[name] = min(limit, remaining_amount)
     return msgspec.structs.replace(limits, **changes)
 

@@ -74,7 +74,7 @@ class TurnCalls:
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", Outcome.STOPPED))
-        if self._meter.total != before:
+        if self._meter.total != before:  # sub-agents have added their usage
             self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
         for call in turn.calls:
             self._meter.count_outcome(batch.ended[call.call_id].status not in FAILED)
@@ -105,6 +105,7 @@ class TurnCalls:
 
     def _count_subagent(self, step: events.Counts) -> None:
         """Add a sub-agent's usage to that of the run; stop the run if that reaches a limit."""
+        # the time to the first token of the run is that of its own requests
         self._meter.add(msgspec.structs.replace(step, ttft=None))
         if reason := self._meter.reached_limit():
             self._stop(Cancelled("limit", reason))

@@ -75,7 +75,7 @@ class TurnReader:
                 out.append(self._clean(part))
             elif not self.stopped:
                 self._flush_filter(out)
-                if isinstance(part, parts.Call):
+                if isinstance(part, parts.Call):  # a whole call takes the place of its deltas
                     self._calls.drop(part.index)
                 out.append(self._clean(part))
         fresh = self._to_events(out)

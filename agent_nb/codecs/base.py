@@ -15,8 +15,8 @@ Rules
 - Deltas are among the events. A caller may drop them: a complete event closes each block.
 - Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
   `extra[codec]`; both come out unchanged.
-- A value for which the format has no field is lost: listed in `lossy`, counted in `losses`, and
-  refused with `strict` (WireError). A writer hides it in no other field.
+- A value for which the format has no field is lost: it is counted in `losses` (`lossy` may name
+  the reason), and refused with `strict` (WireError). A writer hides it in no other field.
 - An encoder yields a JSON line without its newline, or an SSE frame with its blank line.
 - Only WireError (strict) is raised, whatever the bytes.
 """
@@ -59,7 +59,8 @@ class Codec(Capabilities, frozen=True, kw_only=True):
     may_lack_end: bool = False
     #: HTTP headers that its receivers need.
     headers: Mapping[str, str] = {}
-    #: A faster decoder and encoder, used instead of those built from `reader` and `writer`.
+    #: A faster decoder, which takes `strict`, and encoder, which takes `strict` and the `Options`;
+    #: used instead of those built from `reader` and `writer`.
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 
     @property

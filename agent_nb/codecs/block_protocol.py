@@ -61,7 +61,8 @@ class BlockReader(ABC):
     START: ClassVar[str]
     #: Type of a line -> the form of its block.
     FORMS: ClassVar[Mapping[str, BlockForm]]
-    #: Types of the pieces of a text without start and end lines; any other line ends that text.
+    #: Type of a piece of a text without start and end lines -> the kind of that text's event. A
+    #: line of any other type ends the text.
     CHUNKS: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, run: RunBuilder) -> None:
@@ -114,6 +115,7 @@ class BlockReader(ABC):
         if cut is not None:
             out.append(self.complete(cut, {}, incomplete=True))
             if cut.of == "call":
+                # end the call that was cut, so that the new call with its id gets another one
                 self._calls.match_result(cut.name, _wire_id(cut))
         if form.of == "call":
             self._calls.open_call(name, text_of(obj, form.id))

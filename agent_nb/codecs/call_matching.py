@@ -58,7 +58,7 @@ class CallMatcher:
         self._count = 0
 
     def open_call(self, name: str, wire_id: str = "") -> tuple[str, bool]:
-        """Open a call; return our id of it, and whether that is synthetic (generated here)."""
+        """Open a call, unless its wire id is open; return our id and whether that is synthetic."""
         call_id = self._choose_id(wire_id) or self._generate_id()
         if call_id not in self._tools:
             self._tools[call_id] = name
@@ -100,7 +100,7 @@ class CallMatcher:
         return name in self._by_tool
 
     def oldest(self) -> str:
-        """Return the oldest open call of any tool, or ""."""
+        """Return our id of the oldest open call of any tool, or ""."""
         return next(iter(self._tools), "")
 
     def tool_of(self, call_id: str) -> str:

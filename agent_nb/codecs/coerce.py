@@ -6,7 +6,8 @@ without their ends. Each would need glue code in every notebook.
 Rules
 - A text item that is one JSON object counts as a line, with or without its newline. If the object
   is printed over several lines, they are joined.
-- The first text like an SSE line and the text after it show whether texts are lines or chunks.
+- The first text like an SSE line that lacks its line end, and the text after it, show whether
+  texts are lines or chunks.
 - An item that cannot be read raises UsageError, which names the types that can.
 """
 
@@ -186,7 +187,7 @@ def _draw_frame(text: str, name: Any, number: Any) -> bytes:
 
 
 def _to_object(item: Any) -> Any:
-    """Return a model, dataclass, struct or named tuple as plain values; None if that fails."""
+    """Return an item as plain values, by a method of its own or by msgspec; None if neither can."""
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
         return _with_defaults(

@@ -44,10 +44,10 @@ def decode(
 ) -> list[Event]:
     """Return the events of the runs in `source`, written in the format `codec` (None: detected).
 
-    `source`: a path, text or bytes (a `str` that begins like JSON or SSE is text, any other is a
-    path), an open file, or an iterable of what `watch` takes: chunks, lines, objects, events.
-    `losses` is filled with what could not be read. Raises UsageError on an unknown codec or item, a
-    missing file or an unclear format, WireError with `strict`.
+    `source`: a path, text or bytes (a `str` is text if it is blank, has several lines or begins
+    like JSON or SSE, else a path), an open file, or an iterable of what `watch` takes: chunks,
+    lines, objects, events. `losses` is filled with what could not be read. Raises UsageError on an
+    unknown codec or item, a missing file or an unclear format, WireError with `strict`.
     """
     stream, numberer = ForeignStream(codec, strict=strict), Numberer()
     numbered = map(numberer.feed, _read_events(stream, read_items(source)))

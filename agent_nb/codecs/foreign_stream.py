@@ -4,7 +4,8 @@ Why in one place: `decode`, `convert` and `watch` accept the same items, and det
 
 Rules
 - The format is the one named; otherwise the first items are held until they show the format.
-- Items that are events pass unchanged; a stream that begins with an event is canonical.
+- Items that are events are not decoded. A stream without a named format that begins with one is
+  canonical.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def parse_json(text: Any) -> Any:
 
 
 def arguments_of(value: Any) -> dict[str, Any]:
-    """Return the arguments of a call; `value`: an object, or its JSON text."""
+    """Return the arguments of a call; `value`: an object, or its JSON text, else {} is returned."""
     return value if isinstance(value, dict) else as_dict(parse_json(value))
 
 

@@ -6,8 +6,8 @@ sees the framing.
 Rules
 - The first characters of a stream decide its framing.
 - `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
-- Text that is not JSON is counted in `losses` and skipped.
-- An object never spans lines, except in a JSON array, which is read at the end of the stream. If
+- Text that is not JSON is counted in `losses` and skipped; a frame `[DONE]` is only skipped.
+- In NDJSON an object never spans lines. A JSON array may; it is read at the end of the stream. If
   the whole stream is not a JSON array after all, it is read as lines.
 - Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
@@ -211,7 +211,7 @@ _PARSERS: dict[Framing, type[_Parser]] = {"ndjson": _Lines, "sse": _Frames}
 def frame_sse(data: str, event: str = "", number: str | None = None) -> str:
     """Write one SSE frame with the id `number`.
 
-    Raises ValueError if the event name or the id has a line break.
+    Raises ValueError if the event name or the id has a line break or NUL.
     """
     if _UNSAFE.search(event) or (number and _UNSAFE.search(number)):
         raise ValueError("an SSE event name or id cannot hold a line break")

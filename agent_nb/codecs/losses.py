@@ -36,7 +36,7 @@ class Losses:
         self._losses: dict[tuple[str, bool], Loss] = {}  # by name and `detail`
 
     def add(self, what: str, reason: str, *, detail: bool = False, raw: str = "") -> None:
-        """Count one loss; `raw` is the lost text, which only the error holds.
+        """Count one loss; `raw`: the lost text, whose first 2000 characters the error holds.
 
         Raises WireError in strict mode, unless the loss is a detail.
         """

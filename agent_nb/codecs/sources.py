@@ -52,7 +52,7 @@ def is_url(source: Any) -> bool:
 
 
 def is_text(source: Any) -> bool:
-    """Return whether a source is a text of the stream itself: it begins like JSON or SSE."""
+    """Return whether a source is text: blank, of several lines, or beginning like JSON or SSE."""
     if not isinstance(source, str) or is_url(source):
         return False
     return not source.strip() or "\n" in source.strip() or source.lstrip().startswith(_TEXT_STARTS)

@@ -71,6 +71,7 @@ class StreamDecoder:
 
         An id, and a name that the object repeats, are details: losses without consequence.
         """
+        # `message` is the name that SSE gives to a frame without one
         if item.event not in ("", "message"):
             is_named = item.event in (item.obj.get("type"), item.obj.get("kind"))
             self.losses.add("frame name", _FRAME_NAME, detail=is_named)

@@ -7,7 +7,7 @@ Rules
 - A block whose deltas were written live is not written again when it closes.
 - A block that comes only complete is written as the deltas that its `chunks` (lengths and pauses)
   describe, or whole if it has none.
-- A text that was edited no longer matches its chunks and is written whole.
+- A text whose length was edited no longer matches its chunks, and is written whole.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Rules
 - No character is lost, besides markup: the markers of closed blocks, and half a marker at a cut.
 - `feed` and `close` never raise, whatever the text.
 - Calls run only if an Execute follows them; otherwise the turn gives them an error result.
-- CallDelta parts of a text dialect preview a call: a Call of the same index confirms them, a Fault
-  revokes them. A reader of parts may ignore them.
+- CallDelta parts of a text dialect preview a call: a Call of the same index confirms them; if none
+  comes, they are void. A reader of parts may ignore them.
 - An Execute without calls runs nothing (`<execute>[]</execute>`, `§EXECUTE` after a malformed
   call).
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.

@@ -6,7 +6,8 @@ valid.
 
 Rules
 - A marker inside a JSON string is text.
-- `Scan` visits every character once and copies only names.
+- `Scan` visits every character once. It copies the keys and texts of the call object itself, and
+  the arguments that it yields.
 - `Scan` yields arguments as CallDelta, a preview (see `base`). A call whose name follows its
   arguments has no preview.
 - JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate pairs,

@@ -7,10 +7,11 @@ outside the blocks of the dialect, and only the dialect's parser knows where a b
 Rules
 - A parser is a set of modes: methods that consume what they can of the buffer (`_buf` from `_pos`)
   and set the next `_mode`. A mode that leaves `_mode` unchanged needs more text.
-- Plain text costs one search for a sigil (the first character of a marker), and is returned
-  unchanged by the same call.
+- Plain text in an open block costs one search for each sigil (the first character of a marker), and
+  is returned unchanged by the same call.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
-- Text is kept raw: white space around markers belongs to the adjacent text.
+- Text is kept raw: white space around markers belongs to the adjacent text, unless the dialect
+  skips it.
 - Nothing raises, whatever the text.
 """
 
@@ -303,6 +304,7 @@ class MarkerParser:
         if end is None and not self._final:
             return
         if end is None or end < 0:
+            # not a tag: its "<" is text, and visible, so no leading tag can follow
             self._emit("<")
             self._pos += 1
             self._end_lead()

@@ -3,9 +3,9 @@
 Why apart from `section`: most of this file is about turns that are malformed, forged or cut.
 
 Rules
-- Markers count in any letter case and position, even inside a word. But no letter, digit or `_` may
-  follow `§EXECUTE` and `§END` (`§executed` is text). White space after a colon or a call belongs to
-  the marker.
+- Markers with § count in any letter case and position, even inside a word. But no letter, digit or
+  `_` may follow `§EXECUTE` and `§END` (`§executed` is text). White space after a colon or a call
+  belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - A § in the strings of a call is text. The call is complete when its object closes.
 - If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and the fault of the
@@ -13,7 +13,8 @@ Rules
   call.
 - `§EXECUTE` and `§END` stop the turn.
 - Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
-  its closing bracket, or up to the next marker, becomes the Fault `forged_results`.
+  its closing bracket or the next marker, at most `LONGEST_QUOTE` characters, becomes the Fault
+  `forged_results`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Rules
   whole tag is text.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
 - A tag longer than `LONGEST_TAG` characters is text.
-- Reading takes linear time: no text is matched twice; an open value is only searched for its end.
+- Reading takes linear time: a whole attribute is not matched again, and an open value is only
+  searched for its end.
 """
 
 from __future__ import annotations

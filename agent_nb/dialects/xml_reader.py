@@ -3,8 +3,8 @@
 Why apart from `xml`: most of this file is about turns that are malformed, forged or cut.
 
 Rules
-- Markers are exact: lower case, no attributes, no spaces; `<end/>` and `<end />` count as `<end>`.
-  `<respond>` tags are removed.
+- Markers are exact: lower case, no attributes, no spaces; only `<end>` may have a space, a slash or
+  both before its `>`. `<respond>` tags are removed; a closing one alone is text.
 - A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
   ends at its first closing tag, so that an open quote cannot swallow what follows.
 - An `<execute>` block is a batch of calls, all or nothing. A valid one stops the turn; a malformed

@@ -8,7 +8,8 @@ Form
   since the run's start).
 - Long strings of a record are packed: `~` and base85 of deflated digits of 7 bits, one per byte,
   all lengths before all times. `decode_chunks` reads the plain and the packed form.
-- Numbers have at most 64 bits and no sign; a packed string expands to at most `MOST_UNPACKED`.
+- Numbers have no sign. Reading refuses one of more than 64 bits, and a packed string that expands
+  to more than `MOST_UNPACKED` bytes; `encode_chunks` checks only the sign.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def pack_chunks(text: str) -> str:
-    """Return the packed form of an encoded string, or the string itself if that is shorter.
+    """Return the packed form of an encoded string, or the string itself if that is not longer.
 
     Raises like `decode_chunks`.
     """

@@ -67,6 +67,7 @@ def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]
     reason = "lost" if detail == LOST else "user"
     added = [
         *(_make_cancelled_result(call, _UNFINISHED, **envelope) for call in calls),
+        # any reason but "user" would mean that the run met a limit (see `_end_status`)
         Interrupt(reason="user", detail=detail, turn=log[-1].turn, **envelope),
         End(status="interrupted", finish_reason=reason, **envelope),
     ]
@@ -237,7 +238,7 @@ class _Run:
 
 
 def _end_status(event: Event) -> EndStatus | None:
-    """Return the end status implied by a run's last event, or None."""
+    """Return the end status that an event implies, or None; events inside sub-agents imply none."""
     if event.span and not isinstance(event, Node):
         return None
     if isinstance(event, Error) or (

@@ -4,8 +4,8 @@ Why one file: a log and a subscription to a server select by the same globs.
 
 Rules
 - The path is the run, then the event's path in a foreign stream, or its span: `run/span`.
-- `*` matches within one level, `**` any number of levels: `run/**` is the whole run, `**/a` the
-  level `a` anywhere.
+- `*` matches within one level, `**` any number of levels: `run/**` is the whole run, `**/a` every
+  path that ends in the level `a`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def match_path(glob: str, event: Event) -> bool:
     return _read_glob(glob.strip("/")).fullmatch(f"{path}/") is not None
 
 
-@lru_cache(maxsize=256)  # a client of a server chooses its globs
+@lru_cache(maxsize=256)  # bounded, because the clients of a server choose the globs
 def _read_glob(glob: str) -> re.Pattern[str]:
     """Return the regular expression of a glob, for a path of which each level ends with a slash."""
     levels = (

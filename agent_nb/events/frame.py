@@ -8,8 +8,8 @@ Why: rows are grouped by type once, and each column reads one attribute of all o
 several times faster than a dictionary per event.
 
 Rules
-- A missing value is NaN, in times NaT, in nested values None, in a `bool` False. It is never an
-  empty text, nor NA, which some libraries refuse.
+- A missing value is NaN, in times NaT, in nested values None, in a `bool` False, in a `count` 0. It
+  is never an empty text, nor NA, which some libraries refuse.
 - An empty log has the same columns and types as a full one.
 - Nested values stay objects; `event_frame` decides how they are written.
 - No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.

@@ -63,7 +63,8 @@ class EventLog(Sequence[Event]):
     def append(self, event: Event) -> Event:
         """Stamp and store `event`, notify the subscribers, and return the stamped event.
 
-        Raises ValueError if `event.seq` is set and not the next number, or if the run has ended.
+        Raises ValueError, but not for a delta, if `event.seq` is set and not the next number, or if
+        the run has ended.
         """
         if type(event) is Delta:
             stamped: Event = self._stamp_delta(event)

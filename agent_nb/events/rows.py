@@ -97,7 +97,8 @@ class TurnRow:
     """One model turn, with times in seconds; counts of tokens are None while unknown.
 
     `seconds` counts from `began`, the time of the run's first event. `failed` counts the calls that
-    did not end ok. `estimated`: whether the tokens are an estimate.
+    did not end ok. `estimated`: whether the tokens are an estimate. The events of a sub-agent, but
+    for its text, count in the turn of their own number.
     """
 
     def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:

@@ -4,8 +4,8 @@ Why: cards, exports, frames, codecs, sub-agents and the next request must find t
 
 Rules
 - The text blocks of a turn form one text, joined as they are. A thought does not separate them.
-- Texts are separated by the events of `separates_texts`, and by another message of a foreign
-  protocol.
+- Texts are separated by the events of `separates_texts`, by another message of a foreign protocol,
+  and by its mark that a text is complete.
 - A typed answer is a separate text, and the answer of its turn.
 - A foreign protocol's whole reply replaces the text that it repeats. A reply that holds only the
   rest of a text continues that text.

@@ -1,14 +1,14 @@
-"""ToolEvents of seed 003 as our events, and the meaning of their progress data.
+"""ToolEvents (a tool's progress or result as JSON, seed 003) as our events; how progress is read.
 
 Why: a native tool, a stream of another system and the view read the same text and the same progress
 bar from the same data.
 
 Rules
-- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B) and of
-  `{stream, content}`.
-- `percent` is a progress bar (§ 5 C), and so is `done` of a `total`.
-- In a Progress, text or `percent` replaces the data. All other data stays unchanged, and the view
-  decides how to show it.
+- A string is output, and so is the `content` of a chunk of stdout or stderr, marked by its
+  `subtype` (seed 003 § 5 A, B) or its `stream`.
+- `percent` is a progress bar (seed 003 § 5 C), and so is `done` of a `total`.
+- In a Progress, text, `percent` or a lone message replaces the data. All other data stays
+  unchanged, and the view decides how to show it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     data = event.get("data")
     progress = meaning(data)
     message = {"message": progress.message} if progress.message else {}
-    if progress.text or isinstance(data, str):
+    if progress.text or isinstance(data, str):  # an empty string is output too
         return {"text": progress.text, **message}
     if progress.fraction is not None and isinstance(data, Mapping) and "percent" in data:
         return {"fraction": progress.fraction, **message}
@@ -102,7 +102,7 @@ def meaning(data: Any) -> Meaning:
 
 
 class _Reading(msgspec.Struct, frozen=True):
-    """Read from data of a known shape: output, progress (0 to 1), and the fields with them."""
+    """What data of a known shape says; `fields` are the names of the data that were read."""
 
     text: str = ""
     fraction: float | None = None

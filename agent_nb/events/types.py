@@ -36,6 +36,7 @@ class Event(
     frozen=True,
     kw_only=True,
     omit_defaults=True,
+    # the decoder fails on unknown fields, and `event_json` then moves them into `extra`
     forbid_unknown_fields=True,
     tag_field="type",
     tag="event",
@@ -106,7 +107,7 @@ class Think(Event, frozen=True, tag="think"):
 class Call(Event, frozen=True, tag="call"):
     """The model called a tool. `args` is the parsed object, `raw_args` the text as it came.
 
-    `synthetic`: the model gave no usable id, so `call_id` is ours.
+    `synthetic`: the model gave no usable id, so `call_id` is ours. `batch`: that of its Execute.
     """
 
     type: ClassVar[str] = "call"
@@ -126,7 +127,8 @@ class Call(Event, frozen=True, tag="call"):
 class Approval(Event, frozen=True, tag="approval"):
     """A question to the user about a call (`requested`), or its decision (`decided`).
 
-    `by` is the person or rule that decided, `scope` the calls that the decision covers.
+    `args` are those of the call; in a decision, those with which it would run. `by` is the person
+    or rule that decided, `scope` the calls that the decision covers.
     """
 
     type: ClassVar[str] = "approval"
@@ -354,6 +356,7 @@ class Unknown(Event, frozen=True, tag="unknown"):
     payload: dict[str, Any] = {}
 
 
+# without `Unknown`, which `event_json` makes of every other type
 TYPES: dict[str, type[Event]] = {t.type: t for t in (
     RunStart, User, Think, Call, Approval, Execute, Started, Progress, Result, Respond, Metric,
     Node, State, Extension, Error, Interrupt, End, Delta,
@@ -364,4 +367,4 @@ AnyEvent = (
     | Metric | Node | State | Extension | Error | Interrupt | End | Delta
 )  # fmt: skip
 
-ENVELOPE = frozenset(Event.__struct_fields__)
+ENVELOPE = frozenset(Event.__struct_fields__)  # the names of the fields that every event has

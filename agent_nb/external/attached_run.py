@@ -110,7 +110,7 @@ class Attached(Followed):
         self.detached = False
         task = self._start_task(f"agent_nb {self.name}")
         await self._wait_for_task(task, screen, self._leave, ends=True)
-        if not task.done():  # the task ignores the cancellation
+        if not task.done():  # the cell was stopped a second time, while the task was still ending
             return
         if not task.cancelled():
             task.result()
@@ -140,8 +140,8 @@ class Attached(Followed):
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield each event once, in order, until the run ends; after that, yield the logged events.
 
-        Raises UsageError if the server refuses or another iteration is going on, ModelError if the
-        server stays away.
+        A second iteration before the end goes on where the first one stopped. Raises UsageError if
+        the server refuses or another iteration is going on, ModelError if the server stays away.
         """
         if self._remote.over:
             for event in self.log:

@@ -13,8 +13,8 @@ Rules
   token reaches no other host.
 - Each request has its own connection: on a shared one, httpx would read excess bytes of a response
   as the beginning of the next.
-- Without a token, a loopback address gets the token of the user's own server there (`tokens`); no
-  other address does.
+- `parse_target` (for `attach`) gives a loopback address without a token the token of the user's own
+  server there (`tokens`); no other address gets one.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     - `first`, `most`: the wait before a new connection is `first`, doubled each time up to `most`,
       less a random part
-    - `patience`: how long to retry without a new event; `door`: the same, if no server answered
-    - `torn`: how long to wait for events that are missing between those that came
-    - `idle`: how long a connection may be silent, without even a comment
+    - `patience`: how long to retry without a new event
+    - `idle`: how long a response may take to begin; with `attach`, also how long a connection may
+      be silent, without even a comment
+    - `door` (`attach` only): the patience while no server has answered yet
+    - `torn` (`attach` only): how long to wait for events that are missing between those that came
     """
 
     first: float = 0.1
@@ -61,6 +63,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     def choose_wait(self, attempt: int) -> float:
         """Return the seconds to wait before attempt number `attempt` (from 0)."""
+        # the exponent is limited, because 2.0 ** 1024 overflows
         return min(self.first * 2.0 ** min(attempt, 30), self.most) * (0.5 + random.random() / 2)  # noqa: S311  (spreads clients)
 
 
@@ -151,7 +154,7 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     parts = urlsplit(where.server)
     async with httpx.AsyncClient(
         headers=headers,
-        timeout=httpx.Timeout(10.0, read=None),
+        timeout=httpx.Timeout(10.0, read=None),  # a stream may be silent; callers limit their waits
         limits=httpx.Limits(max_keepalive_connections=0),
         trust_env=not is_loopback(parts.hostname or ""),
         follow_redirects=False,

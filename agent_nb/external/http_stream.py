@@ -6,15 +6,16 @@ they resume a stream, and from which event.
 Rules
 - Of server-sent events with ids, only whole frames are passed on, up to the newest id: a server
   that resumes at that id repeats the frames after it.
-- After a break such a stream is requested again with `Last-Event-ID`, until the caller has
-  everything (`done`), the server says so (status 204), or `Backoff.patience` seconds bring nothing
-  new.
+- When its connection breaks or ends, such a stream is requested again with `Last-Event-ID`, until
+  the caller has everything (`done`), the server says so (status 204), or `Backoff.patience` seconds
+  bring no new id.
 - The repeated request also has `?lastEventId=` in its address, for servers that read it there. If a
   server refuses it, later requests leave it out: a signed address must not change.
 - On a new connection a server may repeat all events, or all from some event on. So its first frames
   are dropped, as long as their id and content equal those of earlier frames in order. After the
   first other frame none is dropped, because ids need not be unique.
-- Every other stream is passed on as it comes; a break is an error.
+- Every other stream is passed on as it comes (server-sent events as whole frames); a break is an
+  error.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Frames:
     def __init__(self) -> None:
         self.last_id = ""
         self._buffer = bytearray()  # the beginning of a frame
-        self._held: list[tuple[bytes, int]] = []  # frames since the newest id, with their hashes
+        # frames since the newest id, with their hashes (0: a frame without data)
+        self._held: list[tuple[bytes, int]] = []
         self._passed = array("q")  # hashes of the frames passed on, in order; 8 bytes for each
         self._resume_at = 0  # position in `_passed` after the newest id, where a server resumes
         self._repeats: _Repeats | None = None  # set while a new connection may repeat frames
@@ -116,7 +118,7 @@ class Frames:
         """
         incomplete = b"" if self.last_id else bytes(self._buffer)
         frames = self._pass_held()
-        self.drop_held()
+        self.drop_held()  # nothing is held now: this prepares for the repeats of a next connection
         return frames + incomplete
 
     def drop_held(self) -> None:
@@ -210,7 +212,7 @@ class _Reader:
 
     async def _read_connection(self, after: str) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of one connection that asks for the events after the id `after`."""
-        headers = httpx.Headers(self._headers, encoding="utf-8")
+        headers = httpx.Headers(self._headers, encoding="utf-8")  # an id may hold any character
         if after:
             headers["Last-Event-ID"] = after
         url = _add_id(self._url, after) if after and self._id_in_address else self._url

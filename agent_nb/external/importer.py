@@ -11,8 +11,9 @@ Rules
   before it. Until an event has a time, the events of a live stream get their times of arrival, the
   events of any other stream 0 (unknown).
 - A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
-  run, open blocks are incomplete, each call gets a result, and an error names the cause.
-- Secrets of this machine and keys of known form are redacted, as in every record.
+  run, open blocks are incomplete, each call gets a result, and an error (an Interrupt, if the
+  viewer stopped) names the cause.
+- If the caller passes `secrets`, they and keys of known form are redacted, as in every record.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Imported:
 
     `codec` None: detected. `prompt`: the user's message, for formats without it. `live`: pass on
     deltas, and use times of arrival. `on_run` is called with each new log before its first event.
-    `secrets`: values to redact, by name. Raises UsageError on an unknown codec.
+    `secrets`: values to redact, by name; None: nothing is redacted. Raises UsageError on an unknown
+    codec.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class Imported:
         return self._log_all(self._stream.tick(self._clock()))
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
-        """End the stream and every run, because of a `fault` or because the viewer `stopped` it."""
+        """End the stream and every run: at its end, after a `fault`, or as the viewer `stopped`."""
         out = self._log_all(self._stream.close())
         if self._settler is None:
             return out
@@ -120,7 +122,7 @@ class Imported:
         if type(event) is Delta and not self._live:
             return []
         run = self._runs.get(event.run)
-        if run is None or run.log.ended:
+        if run is None or run.log.ended:  # an id that comes again after its end is a new run
             run = self._open_run(event.run)
         return run.add(event)
 
@@ -204,6 +206,7 @@ class _Run:
         self._timed = self._timed or event.ts > 0
         now = self._clock() if self._clock is not None and not self._timed else 0.0
         self._at = max(self._at, event.ts or now)
+        # the log sets these three itself, the time from `_at`
         return self.log.append(msgspec.structs.replace(event, seq=0, ts=0.0, run=""))
 
     def _clean(self, event: Event) -> Event:

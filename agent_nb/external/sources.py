@@ -34,7 +34,7 @@ async def read_items(
 
     `done` returns whether the items so far are complete. Until then a stream over HTTP with ids is
     resumed after a break, and a file is read on at its end if `follow`. The caller's asynchronous
-    iterator is closed at the end. Raises UsageError, ModelError.
+    iterator is closed at the end. Raises UsageError, ModelError, WireError.
     """
     items = _open_source(source, done, follow=follow)
     try:
@@ -76,6 +76,7 @@ def _read_response(source: Any) -> AsyncIterable[bytes]:
 
     httpx itself would decompress each chunk whole, whatever size that has.
     """
+    # of another library, or read already: then only the decoded body can be had
     if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
         body: AsyncIterable[bytes] = source.aiter_bytes()
         return body

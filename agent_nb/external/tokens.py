@@ -6,7 +6,7 @@ user of the machine.
 Rules
 - A note is a file that only the user can read, in the user's state folder; the server removes it.
 - The server locks its note. An unlocked note belongs to a dead server and is never used. On systems
-  without locks every note is used.
+  without locks every note is used that names a process, whether that runs or not.
 - A token is used for exactly the address in its note.
 """
 
@@ -37,7 +37,7 @@ class WrittenNote:
 
     def __init__(self, path: Path, file: int) -> None:
         self.path = path
-        self._file = file
+        self._file = file  # -1: closed
 
     def close(self) -> None:
         """Remove the note."""

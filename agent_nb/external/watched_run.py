@@ -38,8 +38,8 @@ class Watch(Followed):
     """A run of another system that is followed, or several runs of one source; see `watch`.
 
     Iterate it for events (deltas included), await it for the Run. `live`: the source is being
-    written, so an event without a time gets the time of its arrival. `fault`: the exception that
-    stopped the reading, or None.
+    written, so events before the first with a time get their times of arrival. `fault`: the
+    exception that stopped the reading, or None.
     """
 
     def __init__(
@@ -153,7 +153,8 @@ class Watch(Followed):
         try:
             await self._read()
         except asyncio.CancelledError:
-            # after `stop` the cancellation is our own, and has done its work
+            # after `stop` the cancellation is our own, and has done its work; any other one passes,
+            # and `_finish` still closes the runs as interrupted
             if not self._stopped:
                 self._stopped = True
                 raise

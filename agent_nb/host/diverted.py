@@ -55,6 +55,7 @@ class Diverted:
     def environment(self) -> dict[str, str]:
         """Return the environment as our own code sees it."""
         values = {name: self.read(name) for name in os.environ}
+        # a diverted variable that was not set before is left out, not empty
         return {name: text for name, text in values.items() if text or name not in self._values}
 
 

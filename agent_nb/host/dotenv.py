@@ -35,7 +35,8 @@ def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]
 def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of a `.env` text.
 
-    A line is `NAME=value` or `export NAME="value"`; `#` begins a comment.
+    A line is `NAME=value` or `export NAME="value"`. A comment is a line that begins with `#`, or
+    what follows a quoted value, or ` #` after another one.
     """
     variables = {}
     for line in text.splitlines():

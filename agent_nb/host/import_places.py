@@ -6,7 +6,8 @@ Rules
 - Installed places come first: the standard library, site-packages, and the folders that their .pth
   files name. The other absolute entries of `sys.path` follow.
 - A project is the working folder and all below it, the folders above it, and the repository around
-  it. If the working folder is the user's home, what lies below it does not count.
+  it. If the working folder is the user's home or the root of the disk, what lies below it does not
+  count.
 - Relative entries of `sys.path` belong to the project.
 """
 
@@ -105,12 +106,13 @@ def _list_sites() -> list[str]:
     sites = [library, os.path.join(sys.base_exec_prefix, "DLLs"), *site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         sites.append(site.getusersitepackages())
+    # the folder that holds this package; a site only after `pip install --target`
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     is_target = any(
         name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
         for name in _list_folder(home)
     )
-    return [*sites, home] if is_target else sites  # `pip install --target`
+    return [*sites, home] if is_target else sites
 
 
 def _read_pth_entries(sites: Iterable[str]) -> Iterator[str]:
@@ -126,7 +128,7 @@ def _read_pth_entries(sites: Iterable[str]) -> Iterator[str]:
                     yield from (
                         os.path.abspath(os.path.join(folder, line))
                         for line in lines
-                        if line[:6] not in ("", "import")
+                        if line[:6] not in ("", "import")  # lines with `import` are code
                     )
 
 

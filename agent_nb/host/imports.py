@@ -73,8 +73,8 @@ class Guard:
     ) -> ModuleSpec | None:
         """Return the spec of a module that this package imports.
 
-        None for imports by other code, and if no finder finds the module. Raises
-        ModuleNotFoundError for a module that only the project has.
+        None for imports by other code, for modules within an ordinary package, and if no finder
+        finds the module. Raises ModuleNotFoundError for a module that only the project has.
         """
         if (
             name.startswith(f"{OURS}.")

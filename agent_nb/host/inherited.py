@@ -34,7 +34,7 @@ class Inherited(Generic[T]):
         return self._of_threads.get(threading.current_thread()) if value is None else value
 
     def set(self, value: T | None) -> Token[T | None]:
-        """Set the value of the running context; `reset` takes the token."""
+        """Set the value of the running context (None: as if not set); `reset` takes the token."""
         return self._variable.set(value)
 
     def reset(self, token: Token[T | None]) -> None:

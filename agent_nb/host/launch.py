@@ -4,8 +4,8 @@ Why the environment: a front end copies a stranger's cell metadata into its requ
 proves no sender. Only the starter of a kernel can put a secret into that kernel's environment.
 
 Rules
-- The environment is read when the package is imported, before any cell runs. The secret is then
-  removed from `os.environ`: child processes never see it.
+- The secret, `STRICT` and `RERUN` are read when the package is imported, before any cell runs. The
+  secret is then removed from `os.environ`: child processes never see it.
 - A secret of the wrong size proves nothing. Secrets are compared in constant time, and only here.
 - `STRICT` and `RERUN=replay` are latched: a notebook cannot undo them. `RERUN=replay` also counts
   if it is set later.

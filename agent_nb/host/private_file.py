@@ -29,7 +29,7 @@ def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
         else:
             new.replace(target)
     finally:
-        with suppress(OSError):
+        with suppress(OSError):  # moved files are gone already
             new.unlink()
 
 

@@ -12,7 +12,8 @@ Rules
 - Permissions are kept in one file of the user's state folder that only the user can read.
 - A file that the user names on a command line needs no permission (`Offer.trust_file`), but MCP
   servers in it do.
-- An offer never holds the value of a key. Only the offer of a server shows a whole entry.
+- An offer never holds the value of a key. Only the offer of a server describes a whole entry, which
+  messages may cut.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LONGEST_EFFECT = 200  # characters of `does` in a message
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if the user allowed it; its static methods change all permissions.
+    """What a file would do if the user allowed it; its static methods are about all offers.
 
     `file`: its absolute path. `does`: the effect in words. `digest`: SHA-256 of the content, "" if
     any content is allowed. `name`: the server whose entry is offered, "" for the whole file.

@@ -41,7 +41,7 @@ class Anthropic(Remote):
     """A model behind the Messages API."""
 
     path = "/v1/messages"
-    models_path = "/v1/models?limit=1000"
+    models_path = "/v1/models?limit=1000"  # the most that the API lists at once
 
     def __init__(self, model: str, options: RemoteOptions) -> None:
         super().__init__(model, options)

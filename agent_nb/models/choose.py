@@ -11,8 +11,8 @@ else an error that lists these ways.
 Rules
 - `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
 - Choosing uses no network, and no file of the notebook's folder that the user has not allowed.
-- `openai/*` stands for the first model of OPENAI_BASE_URL. A run asks the server for that model's
-  name, a replay never.
+- `openai/*` stands for the first chat model of OPENAI_BASE_URL. A run asks the server for that
+  model's name, a replay never.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ AGENT_NB_CONFIG names:
     key = "LAB_API_KEY"                 # the variable that holds the key, if one is needed
     dialect = "xml"                     # how its models write, if not natively
     context = 32768                     # tokens
-    vision = false                      # its models see no pictures (default: ask the server)
+    vision = false                      # its models see no pictures (default: unknown, so pictures
+                                        # are sent until the server refuses them)
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
     rpm = 60                            # requests per minute, of all agents of this process

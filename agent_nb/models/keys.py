@@ -6,10 +6,10 @@ it, up to the repository or the home folder).
 
 Rules
 - A `Key` never shows its value: not in repr, not in a message.
-- Only keys are read from `.env`: a cloned repository must not redirect them to another address.
+- Only keys are used from `.env`: a cloned repository must not send them to another address.
 - The keys of a folder's `.env` are used only once the user allows it (`host.trust`): the owner of
   such a key can read the prompts.
-- The values in `.env` are redacted, whether they are used or not.
+- Keys and other secrets in `.env` are redacted, whether they are used or not.
 - The keyring is written to only on request.
 """
 
@@ -204,7 +204,8 @@ def _select_set(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tup
 def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
 
-    Known are the secrets of the environment, `.env`, this session and its configuration.
+    Known are the secrets of the environment, `.env`, this session and its configuration, and what
+    Colab has given. The keyring is not asked.
     """
     if chosen is not None:
         return chosen

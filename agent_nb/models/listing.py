@@ -3,7 +3,8 @@
 Why: completion, the doctor and `%agent` show what can be chosen, before any model is used.
 
 Rules
-- The list of providers uses no network and imports no plug-in of another package.
+- The list of providers uses no network. It imports a plug-in of another package only if the
+  configuration sets options of it.
 - A provider with a fault stays in the list and shows it.
 - A server's names are hostile text: a name that `-m` could not take is left out.
 """
@@ -41,7 +42,7 @@ class Provider(NamedTuple):
 
 
 def list_known_models() -> dict[str, list[str]]:
-    """Return each provider, in order, with the models known without asking its server.
+    """Return each provider, by name, with the models known without asking its server.
 
     The models are named as `provider/name`. A faulty configuration counts as empty.
     """

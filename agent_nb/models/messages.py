@@ -142,8 +142,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `tools` are sent natively only if `native_tools`. `grammar` is an llguidance grammar for models
     that take one, or "". `output` is the type of the answer, for models that take its schema, or
-    None. `settings`:
-    temperature, seed, max_tokens, stop, reasoning, top_p, and `extra_body` for other fields.
+    None. `settings`: those of the module `settings`, not yet checked.
     """
 
     messages: tuple[Message, ...]

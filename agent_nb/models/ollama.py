@@ -46,7 +46,10 @@ def _read_host(host: str) -> str:
 
 
 def provider(name: str, **options: Any) -> OpenAIChat:
-    """Return the model `name` of Ollama; `options`: see `Service.options`. Raises UsageError."""
+    """Return the model `name` of Ollama. Raises UsageError for an invalid OLLAMA_HOST.
+
+    `options`: see `Service.options`; a `base_url` among them is ignored, as OLLAMA_HOST decides.
+    """
     url = read_base_url(os.environ.get("OLLAMA_HOST", ""))
     in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
     settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})

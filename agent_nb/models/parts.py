@@ -113,7 +113,8 @@ class Fault(Part, frozen=True, tag="fault"):
 class Usage(Part, frozen=True, tag="usage"):
     """Tokens of this response so far; the last Usage counts. `events.usage` explains the fields.
 
-    `raw` is the provider's own object, unchanged.
+    `cost`: US dollars as the provider reports them, None if it does not. `raw` is the provider's
+    own object, unchanged.
     """
 
     input: int = 0

@@ -7,7 +7,8 @@ Rules
 - Every object is closed and all its members are required: the model fills in every field.
 - `OPENAI`: each document that is valid under the strict schema is valid under the original.
 - `ANTHROPIC`: bounds and patterns become words of the description; the answer is validated later.
-- A schema for which these rules cannot be kept (open objects, tuples, no type) has no strict form.
+- A schema for which these rules cannot be kept (objects without named members, tuples, no type) has
+  no strict form.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import msgspec
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
+# OpenAI's limits, kept for all providers
 MOST_LEVELS = 10  # of nested objects and lists
 MOST_MEMBERS = 5000  # of all objects together
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")

@@ -45,9 +45,10 @@ _REPORTING_HOSTS = frozenset({"openrouter.ai"})  # they report the cost of every
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     """How the requests to one model are priced.
 
-    `prices`: those of the configuration, None if it has none for the model. `provider`: the
-    provider's id in genai-prices, "" for hosts that are not official. `model`: the provider's name
-    for the model. `reports`: the provider reports the cost of each answer.
+    `prices`: those of the configuration, or `FREE` for a model on this machine; None without
+    either. `provider`: the provider's id in genai-prices, "" for hosts that are not official.
+    `model`: the provider's name for the model. `reports`: the provider reports the cost of each
+    answer.
     """
 
     model: str = ""

@@ -4,13 +4,13 @@ Why: a notebook cell runs again and again. Each answer must replace the cell's f
 the cell must never see.
 
 Rules
-- A cell sees the turns before its own, back to the last `fresh` one; without a turn it sees all.
+- A cell sees the turns before its own (without a turn: all turns), back to the last `fresh` one.
 - A live run that replaces a turn drops the later ones up to the next fresh one, because they
   continued the former answer; a replay keeps them.
 - A map is not a turn, nor is a run that failed without an answer (`is_turn`).
 - A `foreign` turn counts for matching and replaying. A live run that sends such a turn names the
   turn in a note.
-- A conversation has one live run at a time.
+- A conversation has one run at a time, live or replayed.
 """
 
 from __future__ import annotations

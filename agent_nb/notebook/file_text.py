@@ -4,7 +4,7 @@ Why one file: a file of `--attach` and one that an `@name` mentions are sent ali
 
 Rules
 - Bytes with many control characters are not text.
-- A text is redacted before it is cut, and says how much is left out.
+- A text is redacted before it is cut to what is sent, and says how much is left out.
 - A fence is longer than the fences inside.
 """
 
@@ -52,7 +52,8 @@ def fence(text: str, language: str = "") -> str:
 def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     """Return a text file for a model: its name, its size in lines, and its text.
 
-    The text has at most `most` characters; of a table in text form only the first lines are sent.
+    The text has at most `most` characters. A table in text form ignores `most`: its first
+    `TABLE_LINES` lines are sent.
     """
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     head = f"File {one_name(name, clean)}, {lines:,} line{'' if lines == 1 else 's'}"

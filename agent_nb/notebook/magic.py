@@ -4,8 +4,8 @@ help; loading and unloading of the extension.
 Why thin: `%load_ext` must not slow a notebook that may never run an agent.
 
 Rules
-- A thread that `%load_ext` starts makes the slow imports. A cell that runs earlier makes them
-  itself.
+- In a kernel, a thread that `%load_ext` starts makes the slow imports. A cell that runs earlier, or
+  in a terminal, makes them itself.
 - `%%agent` returns a coroutine, which the input transformer makes the cell await.
 - Called by code outside an event loop, `%%agent` runs to its end; inside one, the caller awaits it.
 - Unloading restores the shell and ends the MCP servers; runs stay in the namespace.

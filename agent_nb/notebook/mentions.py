@@ -103,7 +103,7 @@ def _read_name(prompt: str, start: int) -> Written | None:
     variable = _VARIABLE.match(path_text)
     name = variable[0] if variable is not None else ""
     after_name = path_text[len(name) :]
-    # only a dot, dots or a dash may follow a variable: `@data/x` can be nothing but a path
+    # only a dot, an ellipsis or a dash may follow a variable: `@data/x` can only be a path
     return Written(
         f"@{unpunctuated or path_text}",
         paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
@@ -122,8 +122,8 @@ def find_code(text: str) -> list[tuple[int, int]]:
     start = end = 0  # of the fenced block or paragraph of prose so far
     fence = ""  # the mark that opened the block, "" in prose
     after_blank, in_list = True, False
-    # one pass: a fence lasts until it is closed; an indented line is code only after a blank line
-    # or other code, and not in a list, whose items may continue indented; other lines are prose
+    # one pass: a fence lasts until it is closed; an indented line is code only at the start, after
+    # a blank line or such code, and not in a list, whose items may continue indented
     for line in lines:
         begin, end = end, end + len(line)
         mark = _FENCE.match(line)
@@ -131,6 +131,7 @@ def find_code(text: str) -> list[tuple[int, int]]:
             if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
                 ranges.append((start, end))
                 start, fence, after_blank = end, "", False
+        # another backtick in the line makes it a span of code within prose, which opens no block
         elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
             ranges += _find_spans(text, start, begin)
             start, fence = begin, mark[1]

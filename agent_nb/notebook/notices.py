@@ -3,6 +3,7 @@
 Why beside the cards: some messages come before a run exists, or must be read in a terminal.
 
 Rule: this text is saved with the notebook, so it holds no secret and no unprintable character.
+`shorten_text` and `format_table` leave that to their callers.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def make_printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
 
 
 def printable_value(value: Any) -> str:
-    """Return an argument of a call as printable text, cut and indented to stand below its name."""
+    """Return an argument of a call as printable text, cut; lines after the first are indented."""
     return shorten_text(make_printable(content_text(value))).replace("\n", "\n    ")
 
 

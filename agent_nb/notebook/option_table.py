@@ -190,6 +190,7 @@ def add_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a magic function as IPython's `magic_arguments`; `%%agent?` shows them."""
     from IPython.core.magic_arguments import argument, magic_arguments
 
+    # IPython reads the decorators from the last one: reversed, its help keeps this order
     for names, keywords in reversed(OPTIONS):
         function = argument(*names, **keywords)(function)
     decorated: Callable[..., Any] = magic_arguments("%agent")(function)

@@ -5,7 +5,7 @@ Why strict: an ignored option could change what a run costs and may do.
 Rules
 - Quotes group words; backslashes are plain characters (paths, regular expressions).
 - An omitted option takes the value of `%config AgentMagics`, else the agent's default.
-- Every mistake in the line is a UsageError; for an unknown option it names the closest valid one.
+- Every mistake in the line is a UsageError; for an unknown option it names a similar one, if any.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     if unknown:
         raise UsageError(_unknown_option(unknown[0]))
     values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
-    if parsed.map:  # a map drops the context of %config; one on the line itself is a mistake
+    # a map drops the context of %config; `_check_map` refuses `vars` and `cells` in the line itself
+    if parsed.map:
         values.pop("context", None)
     values |= {k: v for k, v in vars(parsed).items() if v is not None}
     return _build_options(
@@ -125,7 +126,8 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
 def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: bool) -> Options:
     """Return options from values under the parser's names (`model_source`, `own_tools`: `Options`).
 
-    Raises UsageError for an invalid variable name and for options that do not fit together.
+    Raises UsageError for an invalid variable name, an unusable option of a map, and options that
+    do not fit together.
     """
     output = values.get("output", LATEST)
     if not str(output).isidentifier():

@@ -38,7 +38,7 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     """Return the type that `text` names in the notebook's namespace. Raises UsageError."""
     expression = text.strip()
     try:
-        # "" is a SyntaxError
+        # a text that is too long is read as "", which is a SyntaxError too
         tree = ast.parse(expression if len(expression) <= LONGEST else "", mode="eval").body
         kind = _evaluate(tree, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,7 +121,7 @@ def _require_type(value: Any, node: ast.expr) -> Any:
 
 
 def _is_type(value: Any) -> bool:
-    """Return whether a value is a class or a type of `typing`; no code of the value runs."""
+    """Return whether a value is a class, or a type such as `list[int]`; none of its code runs."""
     return issubclass(type(value), type) or type(value).__module__ in _HOMES
 
 

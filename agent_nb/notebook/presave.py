@@ -5,7 +5,8 @@ file; and a front end that sees the file change makes its user choose a version.
 the content that is being saved, so there is only one version.
 
 Rules
-- The hook never raises into the server: it logs an error, and the notebook is saved as it came.
+- The hook never raises into the server: it logs an error, and the notebook is saved with the
+  changes made so far.
 - It changes only notebooks with a record or other metadata of this package.
 - jupyter_server is not imported: it passes all objects that the hook needs.
 """
@@ -44,7 +45,7 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
 
     `model` is what the server saves: a dict with the notebook under `content`, changed in place.
     The live views of runs that go on stay, and their static form says so. Return whether the
-    notebook held records or views of this package.
+    notebook holds metadata of this package, or a view changed.
     """
     nb = model.get("content") if isinstance(model, dict) else None
     if not isinstance(nb, dict) or model.get("type") != "notebook":
@@ -55,10 +56,9 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
-    """Return a remark if outputs with records were cleared since the last save, else "".
+    """Return a remark if more cells have a record but no output than at the last save, else "".
 
-    `counts` holds the number of cells that have a record and no output at the last save, by path;
-    this function updates the number.
+    `counts` holds that number by path, and is updated here; the first save compares with 0.
     """
     count, former_count = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count
@@ -69,12 +69,13 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return this package's metadata in the saved file, None if the file is missing or has none."""
+    """Return this package's metadata in the saved file; None without any, or if unreadable here."""
     locate = getattr(manager, "_get_os_path", None)  # only managers of file systems have it
     if locate is None:
         return None
     try:
         data = Path(locate(path)).read_bytes()
+        # most notebooks have no such key: they are not parsed
         if f'"{METADATA_KEY}"'.encode() in data:
             return json.loads(data).get("metadata", {}).get(METADATA_KEY)
         return None

@@ -5,7 +5,7 @@ Why one file: the runner writes them in one process, the kernel reads them in an
 Rules
 - JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it: an
   option counts only with the proof that our runner sent it (`host.launch`).
-- Options in `UNPROVED` only restrict a cell and need no proof.
+- The values in `UNPROVED` only restrict a cell, so they need no proof.
 - A value of another type than declared here counts as absent: code that reads it checks its type.
 """
 
@@ -65,7 +65,7 @@ def read_options(metadata: Mapping[str, Any]) -> RunnerOptions:
     if read_launch().proves(sent.get(PROOF)):
         counting = {name: value for name, value in sent.items() if name != PROOF}
     else:
-        counting = {
+        counting = {  # the types are compared too: in Python 1 equals True
             n: v for n, v in UNPROVED.items() if type(sent.get(n)) is type(v) and sent[n] == v
         }
     return cast("RunnerOptions", counting)

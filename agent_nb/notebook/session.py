@@ -59,7 +59,7 @@ class Session:
         self.library = Library(shell.user_ns)
         self.declined: set[Offer] = set()  # offers of folders that the user has declined
         self._warned: set[str] = set()  # the messages of `warn`
-        self._rebuilt: set[str] = set()  # names of conversations
+        self._rebuilt: set[str] = set()  # names of conversations that had their first use
         self.runs: dict[str, list[Run]] = defaultdict(list)
         self.run_ids: set[str] = set()  # the ids of all runs
         # cell key -> the agent cell as it was started last, and when (epoch seconds)
@@ -111,7 +111,7 @@ class Session:
             button.close(gone=gone)
 
     def rebuild(self, conversation: Conversation, cell: Cell) -> int:
-        """Fill a conversation from the records of the cells above, at its first use.
+        """Fill a conversation from the records of the cells above, at its first use if empty.
 
         Return the number of turns that were added.
         """

@@ -10,7 +10,7 @@ from collections.abc import Collection
 ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
 ATTEMPTS = 3  # so many unclear answers count as no
 YES, NO = ("y", "yes"), ("n", "no")
-# what to add to a yes that was obeyed
+# the remark on a yes that holds in this process, but could not be written to disk
 NOT_SAVED = "It could not be saved and holds until this process ends."
 
 

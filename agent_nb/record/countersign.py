@@ -11,7 +11,7 @@ Rules
 - Signatures of the older first form do not cover what was shown, because calls of rows and
   sub-agents were not listed then: they count only for records without such calls.
 - Anyone can write into a notebook: only a valid signature by a signer counts.
-- A person's newer signature for the same source replaces the older one.
+- A newer signature by the same key for the same record and source replaces the older one.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@ Why not pixels alone: a changed digit of a title, or one outlier, changes fewer 
 version of a font does. Data differ only where the figure does, and a difference can be named.
 
 Rules
-- Data come from strangers: malformed ones, or more than `LARGEST` characters, do not count.
+- Data come from strangers: malformed ones, or more than `LARGEST` bytes, do not count.
 - The caller's function compares texts, because the caller knows the masks, which hide what may
   differ; styles are compared exactly.
-- Numbers are equal within a few millionths of the range of their array.
+- Numbers are equal within a few millionths of the range of their array, or within the tolerance
+  (`within`) that the recorded array names.
 - Long arrays are stored as count, extremes and a hash of their rounded numbers.
 - Data of two versions of the library must not be compared, because defaults and locators change;
   `pictures` checks that before.
@@ -22,7 +23,7 @@ import msgspec
 
 from ..wire import cut_end
 
-LARGEST = 100_000  # characters of JSON of one figure
+LARGEST = 100_000  # bytes of JSON of one figure
 _LONGEST_QUOTE = 60  # characters of a text in a difference
 
 SameText = Callable[[str, str], bool]  # whether two texts count as equal
@@ -45,7 +46,7 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def scale(self) -> float:
-        """The range of the numbers; if all are equal, the absolute value of one."""
+        """The range of the numbers; if all are equal, the absolute value of one (1 for 0)."""
         known = [v for v in self.values if v is not None] or [self.low, self.high]
         return (max(known) - min(known)) or abs(known[0]) or 1.0
 

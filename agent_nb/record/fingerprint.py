@@ -4,7 +4,8 @@ Why digests of inputs and not of requests: a request contains our own instructio
 from release to release, and a record must survive that.
 
 Rules
-- Of the earlier runs, prompts, calls and answers count; ids, times and tool output do not.
+- Of the earlier runs, the texts of prompts, calls and answers count; pictures, ids, times, tool
+  output and sub-agents do not.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
 - The user's home folder does not count, so that a record matches on another machine.
 - A run without a type of answers has no digest for it, so that older records still match.
@@ -100,7 +101,7 @@ class Digests(dict[str, str]):
 
 
 def digest_turns(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
-    """Return the digests of a conversation's runs, oldest first; runs without text are skipped."""
+    """Return the digests of the runs that have messages, oldest first."""
     return [digest_value(turn) for turn in _describe_turns(history, _make_hide(home))]
 
 

@@ -47,6 +47,7 @@ def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
 
 
 def _make_mark(run: str) -> str:
+    # the scheme without a prefix, so that all 16 characters are digits of the hash
     return hash_text(run, like="")[:16]
 
 

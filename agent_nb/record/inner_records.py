@@ -101,7 +101,7 @@ def _find_common(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[st
         a, b = first[key], second[key]
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             common[key] = _find_common(a, b)
-        elif type(a) is type(b) and a == b:
+        elif type(a) is type(b) and a == b:  # in Python 1, 1.0 and True are equal
             common[key] = a
     return common
 

@@ -7,7 +7,7 @@ Rules
 - All other code reads cells, outputs and sources through this file; its readers tolerate any JSON.
 - No Jupyter package is imported.
 - Cells of older files, and of Colab, have no ids: `with_ids` adds them for reading; nothing writes
-  them.
+  them into the cells.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class MergeConflictError(ValueError):
 
 
 def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the notebook files that `path` (a file, folder or glob) means, by name.
+    """Return the files that `path` (a file, folder or glob) means, by name.
 
-    Checkpoints do not count.
+    Of a folder, the notebooks below it; of a glob, all files that match. A file is taken as it is,
+    even a checkpoint; other checkpoints do not count.
     """
     path_or_glob = Path(path).expanduser()
     if path_or_glob.is_dir():

@@ -6,7 +6,8 @@ saved. Until then the run stands in an NDJSON file of the user's state folder
 
 Rules
 - The operating system has each event before the call returns: no buffer, no thread.
-- An event that names the home folder is a line `{"home": packed}`, packed as in a record.
+- An event that names the home folder, or holds its sign (`Home.SIGN`), is a line
+  `{"home": packed}`, packed as in a record.
 - A full disk or a folder that cannot be written ends the journal, never the run.
 - The writer locks its file: a file without a lock belongs to no living process.
 - A file gets its final name only once it is locked, or another process could remove it.
@@ -204,13 +205,14 @@ def remove_old_journals(
     max_age: float = MAX_AGE,
     max_bytes: int = MAX_BYTES,
 ) -> int:
-    """Remove journals older than `max_age` seconds, then the oldest until all fit `max_bytes`.
+    """Remove journals not written for `max_age` seconds, and those beyond `max_bytes` in all.
 
-    Return how many were removed.
+    The newest take their room first; an older one may stay if it still fits. A journal that is
+    being written always stays. Return how many were removed.
     """
     now = time.time() if now is None else now
     total_bytes, removed = 0, 0
-    # the newest first, so that only the oldest exceed the total size
+    # the newest first, so that older ones exceed the total size
     for path in reversed(Journal.files(where)):
         try:
             status = path.stat()
@@ -235,5 +237,5 @@ def _remove(path: Path) -> bool:
 
 
 def _safe_name(run: str) -> str:
-    """Return a run id as a part of a file name: other characters become _, 64 at most."""
+    """Return a run id for a file name: only letters, digits, - and _, cut to 64 characters."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]

@@ -2,7 +2,8 @@
 
 Why apart from `journal`: writing must be quick and simple, reading must cope with damaged files.
 
-Rule: lines that cannot be read are skipped: a torn last line, foreign lines, unknown versions.
+Rule: lines that cannot be read are skipped, such as a torn last line or foreign ones; a header that
+cannot be read counts as empty.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         tampered = False
         for record in records:
             recorded = Digests.read_record(record)
+            # a record without digests counts as changed in every input
             changes = inputs.list_changes(recorded) if recorded is not None else INPUTS
             if newest_changes is None:
                 newest_changes = changes

@@ -51,10 +51,11 @@ def _list_our_entries(metadata: dict[str, Any]) -> list[Any]:
 
 
 def _walk_diff(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield (path, value) of what a diff in nbdime's format adds to runs or payloads.
+    """Yield (path, value) of what a diff in nbdime's format adds to our metadata.
 
-    A path is (our key, "runs", cell id) or (our key, "payloads", key): values three levels deep. An
-    entry of a diff has an `op`, names a `key`, and holds a nested `diff`, a new `value` or a list.
+    A path is (our key, field, key), such as (our key, "runs", cell id): values three levels deep.
+    An entry of a diff has an `op`, names a `key`, and holds a nested `diff`, a new `value` or a
+    list of values.
     """
     is_entry = isinstance(change, dict) and isinstance(change.get("op"), str)
     if is_entry and isinstance(change.get("key"), str):

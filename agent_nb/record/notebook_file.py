@@ -8,7 +8,7 @@ Rules
 - Records in the file on disk (`previous`) are kept: a stale front end must not erase a run.
 - A taped call (a recorded model call of other code) stays while an execution that used it is
   remembered (`used_calls`).
-- No record displaces one that this user has signed (`ranking`).
+- No record of others displaces one that this user has signed (`ranking`).
 - The runs of a deleted cell survive one save, because an undo may bring the cell back.
 - A pasted cell refers to a run and gets a copy of it.
 """
@@ -53,7 +53,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class CellRecord(NamedTuple):
-    """One whole record and the id of the cell it belongs to."""
+    """One whole record and the id, as stored, of the cell it belongs to."""
 
     cell: str
     record: Record
@@ -202,7 +202,7 @@ class NotebookRuns:
         """Remove stale runs that Python code in a cell began.
 
         A run is stale if its cell was `executed`, and Python code in the cell began no run after
-        `since` (epoch seconds).
+        `since` (epoch seconds). Taped calls that the other cells used stay.
         """
         if not as_dict(self._ours):
             return
@@ -309,7 +309,10 @@ def _group_unmerged(records: Iterable[tuple[str, Any]]) -> Runs:
 
 
 def _remove_leaving(runs: Runs, leaving: dict[str, set[str]]) -> Runs:
-    """Return `runs` without those that cells give up; runs that a cell only followed stay."""
+    """Return `runs` without those that cells give up.
+
+    Runs that Python code of a cell began, or that it only followed, stay.
+    """
     remaining = dict(runs)
     for cell in leaving.keys() & runs.keys():
         remaining[cell] = [

@@ -27,7 +27,7 @@ class RunNumbers(dict[str, Any]):
 
     PART = "part"  # the id of the run whose page, divided at its charts, continues in the output
     LIVE = "live"  # the id of the run in progress that the output shows
-    BUTTON = "button"  # the id of the run that a button acts on; such outputs are never saved
+    BUTTON = "button"  # the id of the run that a button acts on; saving removes such an output
     TAPE = "tape"  # the ids of the taped calls that the execution has used
     FORGET = "forget"  # the ids of runs that `%agent forget` removed
 

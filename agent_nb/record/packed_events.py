@@ -210,7 +210,8 @@ def _in_order_of(value: Any, like: Any) -> Any:
 def _refit_chunks(event: Think | Respond | Call) -> Event:
     """Return the event with `chunks` whose lengths add up to the length of its text.
 
-    They may not, because the reader's home folder stands in the text instead of the writer's.
+    The recorded lengths may add up to another: the text now has the reader's home folder, not the
+    writer's. Malformed chunks are dropped.
     """
     text = block_text(event)
     try:

@@ -31,10 +31,12 @@ import msgspec
 
 from ..wire import SAFE, Shown, dumps, encode_canonical
 
-LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
+LARGE = 64 * 1024  # larger values (bytes of a text, else characters of JSON) become payloads
 SMALLEST_PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200  # levels of nested values that are packed
-MOST_UNPACKED = 1 << 28  # bytes of payloads that one record may unpack, each use counted
+# characters of payloads that one record may unpack, each use counted; one that is not a text
+# counts as `LARGE`, whatever its size
+MOST_UNPACKED = 1 << 28
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
 # types of packed values that are unpacked as is
@@ -148,7 +150,7 @@ class Payloads(dict[str, Any]):
         """Merge the sources, the last one wins; ignore a source that is not a mapping."""
         mappings = [source for source in sources if isinstance(source, Mapping) and source]
         if len(mappings) == 1 and isinstance(mappings[0], cls):
-            return mappings[0]
+            return mappings[0]  # with what it has hashed already
         return cls({k: v for mapping in mappings for k, v in mapping.items()})
 
     def only(self, keys: Iterable[str]) -> Payloads:
@@ -301,7 +303,7 @@ class Unpacker:
     def __init__(self, payloads: Mapping[str, Any], home: Home) -> None:
         self._payloads = Payloads.of(payloads)
         self._home = home
-        self._left = MOST_UNPACKED  # bytes
+        self._left = MOST_UNPACKED
 
     def unpack(self, value: Any) -> Any:
         """Return the value that `Packer.pack` received."""

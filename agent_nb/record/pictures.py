@@ -47,7 +47,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
     pictures look the same. `note`: why only the pixels of a figure were compared.
     """
 
-    TYPES: ClassVar = ("image/png", "image/jpeg")  # the MIME types that are compared
+    TYPES: ClassVar = ("image/png", "image/jpeg")  # the MIME types of a display that are compared
 
     difference: str = ""
     unseen: str = ""

@@ -83,7 +83,8 @@ class CellRecords(list[Record]):
     def newest_execution(self, used: Sequence[str] = ()) -> list[Record]:
         """Return the records of the newest execution, in the order in which their runs began.
 
-        `used`: the ids of the taped calls that it used, if that is known.
+        `used`: the ids of the taped calls that it used, if that is known: these come last, in the
+        order of `used`.
         """
         by_id = {str(r.get("id")): r for r in self if r.get("tape")}
         if taped := [by_id[name] for name in used if name in by_id]:

@@ -113,7 +113,7 @@ def run_record(
     exchange: what a tape recorded; it becomes the event before `end`, and is never cut.
     taped: the run is a model call of a tape, also without an exchange.
     home: the home folder, which the record must not name (default: the user's).
-    cap: the largest size of its JSON in bytes, payloads included.
+    cap: about the largest size of its JSON in bytes, with payloads but without the exchange.
     """
     packer = Packer(home_at(_choose_home(home)))
     # a plain list of events may begin with some that have no run id

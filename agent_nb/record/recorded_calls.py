@@ -5,7 +5,8 @@ code that lists, counts, trusts or replays recorded calls uses this file.
 
 Rules
 - A call can run again if it began, and ended `ok` or with an error. It then runs with the arguments
-  that were approved, else with the model's.
+  that were approved, else with the model's. A call whose arguments were cut or redacted is listed
+  too, but a replay does not run it again.
 - The record of a map's row may contain further records; they are read in the order of their keys.
 - A record beyond `MOST_RECORDS` or `DEEPEST` is refused: what cannot be listed must not be signed.
 """

@@ -57,9 +57,10 @@ class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
         """Return these inputs with the recorded figures in place of their own.
 
-        None if the figures look different, or their pictures cannot be compared. Why: a figure that
-        is drawn again is rarely the same file (`pictures`). Only attachments with a name are
-        figures. The recorded prompt is taken, too, if it differs only in the sizes of figures.
+        None without figures, with another number of attachments, or if the figures look different
+        or cannot be compared. Why: a figure that is drawn again is rarely the same file
+        (`pictures`). Only attachments with a name are figures. The recorded prompt is taken, too,
+        if it differs only in the sizes of figures.
         """
         user = User.first_in(recorded)
         if len(user.attachments) != len(self.attachments):

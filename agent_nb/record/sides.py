@@ -59,7 +59,7 @@ class SideBySide(msgspec.Struct, frozen=True):
         return [*rows[:MOST_ROWS], (LEFT_OUT, text, "")]
 
     def columns(self, width: int = 50) -> str:
-        """Return the rows as text in two columns of at most `width` characters."""
+        """Return the rows as text in two columns, each of at most `width` characters."""
         rows = [("", "recorded", "now"), *(_shift_row(row, width) for row in self.rows())]
         column = min(width, max(len(row[1]) for row in rows))
         return "\n".join(

@@ -8,7 +8,7 @@ Why OpenSSH's `allowed_signers` format: a team that signs its commits already ha
 Rules
 - A list in a notebook's folder or repository counts only if the user names it on a command line.
 - Each command reads the list again, so a removed signer no longer counts.
-- A line that does not count shows its reason (`_describe_problem`).
+- A line that does not count shows its reason (`Signer.problem`).
 - A line that cannot be parsed is an error, because it would be unclear whether it counts.
 """
 
@@ -68,9 +68,10 @@ class Signer(msgspec.Struct, frozen=True):
 
     @classmethod
     def add(cls, name: str, key_text: str) -> Signer:
-        """Add a signer to the user's list and return it. Raises UsageError.
+        """Add a signer, unless it is there, to the user's list and return it. Raises UsageError.
 
-        `key_text` is a public key file, its line, or a line of an allowed_signers file.
+        `key_text` is the path of a public key file, its line, or a line of an allowed_signers file;
+        names and options in such a line, its dates included, are not copied.
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
@@ -96,7 +97,10 @@ class Signer(msgspec.Struct, frozen=True):
 
     @classmethod
     def remove(cls, name: str) -> list[Signer]:
-        """Remove signers by name or fingerprint; return them. Raises UsageError if none match."""
+        """Remove the lines of signers with this name or fingerprint, and return these signers.
+
+        A line goes as a whole, with all its names. Raises UsageError if none match.
+        """
         remaining, removed = list[str](), list[Signer]()
         for line in _read_list():
             signers = [

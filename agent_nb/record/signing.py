@@ -8,7 +8,8 @@ Rules
 - A signature is HMAC-SHA256 over our own prefix and the content hash. Signatures are compared in
   constant time.
 - An empty key signs nothing and verifies nothing.
-- Only `is_own_record` decides whether a record is the user's; the other functions check a part.
+- Only `is_own_record`, or its two parts together (`is_intact` and `names_signer`), decides whether
+  a record is the user's.
 - Reading the secret makes it if it is missing, as Jupyter does.
 """
 

@@ -144,7 +144,7 @@ def _sort_key(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
 
 
 def _read_prompt(listed: Sequence[Record]) -> str:
-    """Return the prompt of the newest run; "" if it is unknown."""
+    """Return the prompt of the newest run in its packed form; "" if unknown, or kept as payload."""
     newest = CellRecords(listed).newest_first()[0]
     events = map(as_dict, as_list(newest.get("events")))
     first = next((e.get("content") for e in events if e.get("type") == "user"), "")

@@ -84,7 +84,6 @@ def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
     """Yield (armored text, signature) of every well-formed signature in an untrusted value.
 
     The armored text is written anew (`armor_signature`), so equal signatures have equal texts.
-
     Whether a signature is valid is not checked (`verify_signature`).
     """
     if not isinstance(text, str):

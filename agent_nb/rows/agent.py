@@ -75,9 +75,10 @@ class Agent(PromptAgent):
         The agent's limits of tokens (if set) and dollars hold over the whole map, the others for
         each row.
 
-        Awaiting it returns the same kind of data: columns of the answers, then `_run _status _error
-        _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError before
-        the first request for data, a prompt, options or tools that cannot be used.
+        Awaiting the stream returns the same kind of data: columns of the answers, then `_run
+        _status _error _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises
+        UsageError before the first request for data, a prompt, options or tools that cannot be
+        used.
         """
         from .map.options import MapOptions
         from .map.stream import start_map
@@ -127,8 +128,9 @@ class Agent(PromptAgent):
 
         `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
         name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a
-        reason. `expected`: the column that the judge may read (by default `expected`, if there is
-        one). `failed`: the score of answers that failed; None leaves them out.
+        reason. `expected`: the column that the judge may read (by default `expected`, if the data
+        have it). `failed`: the score of answers that failed or could not be scored; None leaves
+        them out.
 
         `repeats`: how often each row is asked. `sample`: only so many rows, chosen at random by
         `seed`. `level`: the confidence level of the interval. `name`: names the evaluation in

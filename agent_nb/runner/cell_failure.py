@@ -44,6 +44,7 @@ def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, messa
     outputs = cell.get("outputs") or []
     tracebacks = [o.get("traceback") or [] for o in outputs if o.get("output_type") == "error"]
     last_traceback = "\n".join(map(str, tracebacks[-1])) if tracebacks else ""
+    # the first match: further ones may be of functions that other cells define
     line_match = _LINE.search(_COLOURS.sub("", last_traceback))
     line = int(line_match[1]) if line_match else 0
     return Failure(

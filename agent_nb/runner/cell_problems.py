@@ -4,7 +4,8 @@ Why: a cell may run without an error although its record is missing, or its repl
 
 Rules: anything else is a problem
 - Every agent cell has a matching record and is replayed without drift.
-- Its run ended `ok` or at a limit, or as the cell expects. Its displays are those of the file.
+- Its run ended `ok` or at a limit, or as the cell expects; an imported run may end in any way. Its
+  displays are those of the file, unless its tests compare less (`compare`).
 - All runs of Python code in a cell's newest recorded execution begin again, and are replayed. A
   run whose model is a script needs no record, but not all of its calls may be denied.
 - No cell raises an error.

@@ -96,8 +96,8 @@ def execute_notebook(
     change the notebook before it runs. `goes_on` returns whether to run the next cell after the
     failed cell that it gets. `early_kernels` may have started the kernel already.
 
-    Raises UsageError if the file is not a notebook or its kernel is not installed, and MissingExtra
-    if a signature cannot be checked here.
+    Raises UsageError if the file is not a notebook, its kernel is not installed or the tape cannot
+    start in it, and MissingExtra if a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)

@@ -6,7 +6,7 @@ starts while this process still imports nbclient; later ones while the previous 
 Rules
 - A notebook runs on the requested kernel, else on the one that it names.
 - If the kernel that it names is not installed, a Python notebook runs on the default kernel, with a
-  warning; a requested kernel that is not installed is an error.
+  warning. For other notebooks, and if it was requested, a missing kernel is an error.
 - The tape is on from the first cell if the user wants it, or if the notebook has taped calls and no
   cell that starts the tape.
 - Every kernel is fresh and has its own secret; at most one is started early.

@@ -89,7 +89,7 @@ def check_notebook(
     """Replay the notebook at `path` strictly and report.
 
     `early_kernels` may have started its kernel. Raises UsageError if the file is not a notebook, a
-    newer version recorded it, or its kernel is not installed.
+    newer version recorded it, its kernel is not installed, or its project's settings are faulty.
     """
     from .client import execute_notebook  # slow to import; meanwhile the kernel starts
 

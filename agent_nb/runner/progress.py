@@ -4,7 +4,7 @@ Why: a cell may run for minutes, and stdout belongs to the results.
 
 Rules: a terminal shows one line, redrawn with the seconds of the current cell; other streams get
 one line for each agent cell. Nothing goes to stdout. Source text is shown without control
-characters.
+characters and secrets.
 """
 
 from __future__ import annotations

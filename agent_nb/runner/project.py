@@ -43,7 +43,7 @@ def read_rules(notebook: Path) -> tuple[Rule, ...]:
 
 
 def read_hosts(notebook: Path) -> tuple[str, ...]:
-    """Return the hosts that a test may ask, without those of this machine. Raises UsageError."""
+    """Return the hosts (lower case) that a test may ask beside this machine. Raises UsageError."""
     file, entries = _read_setting(notebook, "allowed_hosts")
     if not isinstance(entries, list) or not all(
         isinstance(e, str) and _is_host(e) for e in entries

@@ -6,8 +6,8 @@ Rules
 - If all live runs of a cell went as in its last execution (`same_run`), the old records stay.
 - Only the user's own records stay in this way: a live rerun replaces those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
-  file shows these runs, made from the cell's present text. In other cells the outputs of replayed
-  runs stay, not the execution count.
+  file shows these runs, made from the cell's present text. In a cell of Python code the outputs of
+  replayed runs stay, not the execution count.
 - The ids of the runs decide which outputs stay. Outputs are compared for one purpose: a cell of
   repeated live runs keeps its execution count if all its outputs are the old ones.
 """
@@ -54,7 +54,7 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     hashes = {str(r["id"]): str(r.get("source", "")) for records in known.values() for r in records}
     old_cells = {cell_id(cell): copy.deepcopy(cell) for cell in _code_cells(before)}
     dropped: dict[str, str] = {}  # ids of new runs -> ids of the old ones that stay
-    shown: list[RunNumbers] = []  # before replayed runs are restored, which hides that they are
+    shown: list[RunNumbers] = []  # taken first: restored outputs need not say `replayed`
     for cell in _code_cells(nb):
         name = cell_id(cell)
         repeated = repeated_runs.get(name)

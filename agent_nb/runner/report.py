@@ -56,7 +56,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Problem, ...] = ()
     runs: int = 0  # replayed
     scripted: int = 0  # runs of scripts without a record
-    skipped: str = ""  # why it ended before its last cell without a problem
+    skipped: str = ""  # the missing extra that ended it early; "": none
     patterns: tuple[str, ...] = ()  # differences that the project's rules exclude
     masked: tuple[str, ...] = ()  # differences of known kinds, such as clock values
     unseen: tuple[str, ...] = ()  # what could not be compared

@@ -4,8 +4,10 @@ Why: a live rerun with the same answers writes a new record that says nothing ne
 record is kept instead, the notebook has no diff in git.
 
 Rules
-- Times, generated names (of runs, calls, blocks, spans) and sealed thoughts do not count.
-- Everything else counts: each text, argument, result and picture, tokens, cost, the order.
+- Times, generated names (of runs, calls, blocks, spans), sealed thoughts and the rest of
+  `_DROPPED_FIELDS` and `_DROPPED_PARTS` do not count.
+- Everything else in the events counts: each text, argument, result and picture, tokens, cost, the
+  order. Of the other fields of the record, `RECORD_FIELDS` count.
 - Of a map, the rows (in any order) and the total use count, but not the snapshots of its progress.
 """
 

@@ -47,7 +47,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
 
     def host_allowed(self, host: str) -> bool:
-        """True if the Host header names this server."""
+        """Return whether the Host header names this server."""
         return "*" in self.hosts or host_name(host) in self.hosts
 
     def check(

@@ -49,6 +49,7 @@ class Agents:
         """Start a run. Raises UsageError while a run of the `conversation` ("": none) is active."""
         turns = self._find_turns(conversation) if conversation else []
         stream = self._agent(message, history=list(turns), record=False)
+        # a client may follow the run, and answer its questions, at any time
         stream.questions.reachable_while(lambda: True)
         self._on_start(stream.log)
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]

@@ -6,8 +6,9 @@ Rules
 - Ids are never reused: `seq` for a stored event (any but a delta), `seq.epoch.n` for the n-th delta
   after it. Each start of a hub has its own epoch. Ids of one run sort by their numbers.
 - Stored events that the buffer has evicted are read from the run's log, if it has one.
-- Lost entries and unknown ids are reported as a `Gap`, never skipped silently.
-- The hub's lock guards all state.
+- Lost stored events and unknown ids are reported as a `Gap`, never skipped silently. Lost deltas
+  are not reported: they matter only while they are live.
+- The hub's lock guards all changes, and the reading of the buffer.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class Info(msgspec.Struct, frozen=True):
 class Shared(msgspec.Struct, eq=False):
     """The lock, settings and waker that all channels of one hub share.
 
-    `keep`: the entries that the buffer of each channel holds. `epoch`: the epoch of this start of
-    the hub. `wake` is called with a channel that has new entries; the lock is not held then.
+    `keep`: the entries that stay when the buffer of a channel is cut. `epoch`: the epoch of this
+    start of the hub. `wake` is called with a channel that has new entries, without the lock.
     """
 
     keep: int
@@ -124,7 +125,7 @@ class Channel:
 
     @property
     def ended(self) -> bool:
-        """True once the run's end has been published."""
+        """Whether the run's end has been published."""
         return self.status != "running"
 
     @property
@@ -203,7 +204,7 @@ class Channel:
         elif isinstance(event, End) and not event.span:
             self.status = event.status
 
-    # Reading; the hub's lock is held.
+    # Reading; callers of `read` and `behind` hold the hub's lock.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of the id `after`; for an unknown id the start, and a Gap."""

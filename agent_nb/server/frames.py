@@ -8,7 +8,7 @@ Rules
 - Frames are counted from the end: a block that is read again may have more frames at its beginning.
 - A stateful format is encoded for each client; on resume its state is rebuilt from the entries that
   the client already has.
-- Items that a format calls internal (`internal:*`) are left out by default.
+- Items that a format calls internal (`internal:*`) are left out if `internal` is False.
 - Over SSE, a comment at the end of the stream names what the format could not carry.
 """
 
@@ -27,8 +27,8 @@ CANONICAL = "canonical"
 class Frames:
     """The encoder of one stream.
 
-    `form`: one of the codec's forms ("": its default). `earlier`: how many runs the conversation
-    had before this one. `skip`: the client has everything up to this position, except the last
+    `form`: one of the codec's forms ("": its default). `conversation`: its id; `earlier`: how many
+    runs it had before this one. `skip`: the client has everything up to this position, but the last
     `rest` frames of the entry there. `internal`: include internal items.
     """
 
@@ -92,7 +92,7 @@ class Frames:
         return text
 
     def _encode_items(self, items: Sequence[Item], number: str | None, rest: int = 0) -> bytes:
-        """Return the bytes of an entry's items, or of the last `rest` of them (0: all)."""
+        """Return the bytes of an entry's items, over SSE only of the last `rest` (0: all)."""
         if not self._internal:
             items = [item for item in items if not _is_internal(item)]
         if self._framing == "ndjson":

@@ -53,8 +53,8 @@ class Hub:
     ) -> Channel:
         """Publish a run: the events in its log and all that follow.
 
-        `cancel()` stops the run; `approve(call_id, allow=…, args=…, reason=…)` answers an approval
-        and returns whether one was waiting. A log may be attached again, to set a missing
+        `cancel()` stops the run; `approve(call_id, allow=…, args=…, scope=…, reason=…)` answers an
+        approval and returns whether one was waiting. A log may be attached again, to set a missing
         conversation or to replace these functions. Raises UsageError if another run with this id is
         published.
         """
@@ -135,7 +135,7 @@ class Hub:
 
         wanted: the filter (default: all but internal events).
         lag: how many entries the reader may be behind (0: as many as the buffer has).
-        overflow: a reader further behind receives a Gap (`gap`) or is disconnected (`disconnect`).
+        overflow: a reader further behind receives a Gap and, with `disconnect`, is disconnected.
         Raises UsageError if the run is unknown. In a closed hub the subscription is closed.
         """
         with self.shared.lock:
@@ -183,6 +183,7 @@ class Hub:
         if self.closed:
             subscription.close()
         else:
+            # a new list, because `_wake` may be reading the old one without the lock
             self._subscriptions[subscription.run] = [
                 *self._subscriptions.get(subscription.run, []),
                 subscription,

@@ -71,7 +71,7 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """True if nothing more comes; `reason`: `ended`, `lag`, `evicted`, `fault` or `closed`."""
+        """Whether nothing more comes; `reason`: `ended`, `lag`, `evicted`, `fault` or `closed`."""
         return bool(self.reason)
 
     def take(self, limit: int = 512) -> list[Entry | Gap]:

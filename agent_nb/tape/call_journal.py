@@ -50,7 +50,7 @@ class CallJournal:
         begin_log(self.log, self._request, redaction.value)
 
     def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
-        """Write the events of a piece of the answer; a compressed answer waits for `end`."""
+        """Write the events of a piece of the answer; compressed or an error, it waits for `end`."""
         if status < 400 and headers.get("content-encoding", "identity") == "identity":
             self._read(piece)
 

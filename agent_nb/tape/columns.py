@@ -15,7 +15,7 @@ Why: a token of four letters comes in 250 bytes of JSON, of which only the lette
 Rules
 - A group holds chunks whose values stand at the same places, under the same values of `INDEXES`.
 - Few chunks of one shape are kept as they are, with references (`references`).
-- Reading is bounded, and a fault is a UsageError.
+- Reading is bounded, packing is not: `packed` reads at once what it packs. A fault is a UsageError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_CHUNKS = 1 << 22  # of one stream
 _LARGEST_LENGTHS = 1 << 24  # bytes that lengths may decompress to
 _DEEPEST = 100  # levels of a shape
 _NODE_WEIGHT = 8  # of an object, list or value of a chunk; see `Dereferencer.add_weight`
-_LARGEST_NUMBER = 1 << 64  # in a column that counts
+_LARGEST_NUMBER = 1 << 64  # start or step of a column that counts; checked on reading only
 _LEAF = 0  # stands in a shape for a value
 
 

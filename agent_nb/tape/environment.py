@@ -3,7 +3,8 @@
 Why variables: a child process has none of the hooks of `host_watch`.
 
 Rules
-- Child processes are led to a proxy: the relay where a tape is on, else a tunnel.
+- Child processes are led to a proxy: the relay where a tape is on, else a tunnel, unless the user
+  has a proxy.
 - Libraries make no requests of their own, such as uploads of traces: a refusal would fail whichever
   cell runs at that time.
 """
@@ -41,7 +42,7 @@ def lead_children(refuse_target: Callable[[str], str]) -> None:
     """
     if getproxies_environment().keys() & {"http", "https", "all"}:
         return
-    with suppress(OSError):
+    with suppress(OSError):  # if no tunnel can start, child processes ask hosts unseen
         proxy = Tunnel(refuse_target).start()
         direct = ",".join([*_HERE, *filter(None, [os.environ.get("no_proxy")])])
         values = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}

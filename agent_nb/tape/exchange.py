@@ -141,7 +141,8 @@ def _refuse_constant(name: str) -> Any:
 def _read_json(text: str) -> Any:
     value = json.loads(text, parse_constant=_refuse_constant)
     if _find_half(text):
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # half a character cannot be saved
+        # raises ValueError for half a character, which cannot be saved
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
 
 

@@ -7,7 +7,8 @@ Rules
   audit hook cannot be removed, and under asyncio does not see the caller's frame.
 - A test adds an audit hook, for connections to bare addresses and for libraries with their own
   look-up. Connections to the addresses that an allowed host resolved to are allowed.
-- This machine is never reported, nor is a request of this package outside a test.
+- This machine is never reported (child processes ask it without the proxy), nor is a request of
+  this package outside a test.
 - Child processes have no hook; in a test their proxy calls `refuse_target` (`environment`).
 """
 
@@ -117,10 +118,11 @@ class HostWatch:
         Without `models_only`, refuse all: allowed hosts bypass the proxy (`lead_to_proxy`).
         """
         netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
-        host, _, port = netloc.rpartition(":")
+        host, _, port = netloc.rpartition(":")  # without a port, the name stands in `port`
         name = _read_name(host or port)
         if self.models_only and not self._is_refused(name):
             return ""
+        # the proxy has a thread of its own; the cell runs on the main thread
         frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
         number, line = int(port) if port.isdecimal() else 80, _find_line(frame)[1]
         contact = Contact(name, number, line, taped=not self.models_only)

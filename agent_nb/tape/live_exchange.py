@@ -3,7 +3,7 @@
 Why apart from the relay: to read a long stream takes some tenths of a second, in which the relay
 passes other streams on.
 
-Rule: an answer of more than `LARGEST_BODY` bytes is counted and digested only.
+Rule: an answer of more than `LARGEST_BODY` bytes, also decompressed, is counted and digested only.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ Rules
   records breaks ties.
 - An answer is used once in each execution of a cell: one call more than recorded is a miss. But an
   error after which libraries send the request again (`RETRIED`) answers the repetitions too.
-- A miss names the first field that differs from the nearest recorded request.
+- A miss names the first field that differs from the nearest recorded request to the same place, or
+  the places to which requests were recorded.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ MASKS: tuple[tuple[str, str], ...] = (
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
 _LONGEST_VALUE = 100  # characters of a value in a description of a difference
-_SHOWN_BEFORE = 20  # characters of it before the difference
+_SHOWN_BEFORE = 20  # characters of the value that are shown before the difference
 _COMPARED = 4_000  # characters at the end of requests, by which the nearest one is chosen
 
 _Masks = list[tuple[re.Pattern[str], str]]

@@ -5,7 +5,8 @@
 
 A body is `{"json": …}`, `{"text": …}`, `{"digest": …}` or `{"stream": columns}`. A JSON object in a
 request is `{"object": …}` (`conversations`), JSON in an answer `{"value": …, "seen": […]}`; the
-columns of a stream have a `seen` of their own. A large answer is compressed: `{"zip": base64}`.
+columns of a stream have a `seen` of their own. A large answer is compressed: `{"zip": base64}`. An
+empty body is `{}`. A response that broke off has `"complete": false`, too.
 
 Rules
 - A packed exchange is unpacked before it is kept. If the result differs, or the packed form exceeds

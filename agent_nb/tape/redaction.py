@@ -33,6 +33,7 @@ _SHORTEST_SECRET = 8  # characters, in a header, a query or a body
 _key_header = re.compile(r"auth|token|secret|cookie|password|signature|api-?key|-key$").search
 _KEY = r"(?:[\w-]*[-_])?(?:api[-_]?key|access[-_]?token|client[-_]?secret|password)"
 _key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
+# keys in the fields of a multipart form, and in those of a query
 _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
 _QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&]+)")
 

@@ -241,7 +241,7 @@ class _Connection:
             self._http.start_next_cycle()
 
     async def _wait_gone(self) -> None:
-        """Return when the client goes away; keep what it sends before."""
+        """Return when the client goes away, or has sent too much; keep what it sends before."""
         while len(self._early) < _LARGEST_REQUEST and (data := await self._reader.read(_PIECE)):
             self._early += data
 

@@ -3,7 +3,7 @@
 Why: cards, frames, diffs and prices need only events, whatever library made the call.
 
 Rules
-- Every event is `origin: imported`, apart from the prompt.
+- Every event is `origin: imported`, apart from the prompt, and the start and end of the run.
 - The result of a call is what a later request sends for its id (`find_results`); a call without one
   is `cancelled`. Google's calls may have no id: name and arguments stand for it.
 - The log names no key and no address: it is made of a redacted exchange.

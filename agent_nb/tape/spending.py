@@ -52,7 +52,7 @@ class _ServerModel(msgspec.Struct, frozen=True):
 
 
 class Charge(msgspec.Struct, frozen=True, eq=False):
-    """What a call may cost, in dollars."""
+    """What a call may cost, in dollars; `eq=False`, since two calls may cost the same."""
 
     cost: float = 0.0  # the estimate; 0: nothing is counted
     cost_sent: float = 0.0  # the part of it for what is sent

@@ -24,7 +24,10 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Tunnel:
-    """A tunnel; `refuse` gets each target and returns why it is refused, "" if it is not."""
+    """A tunnel; `refuse` gets each target and returns why it is refused, "" if it is not.
+
+    The target is `host:port` for `CONNECT`, else a whole URL. `refuse` runs in a worker thread.
+    """
 
     _BACKGROUND: ClassVar[Background | None] = None
 
@@ -43,13 +46,14 @@ class Tunnel:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-            method, raw, *_ = (*head.split(b" ", 2), b"")
+            method, raw, *_ = (*head.split(b" ", 2), b"")  # b"": a head without a space
             target = raw.decode("latin-1").strip()
             if why := await asyncio.to_thread(self._refuse, target):
                 _answer(writer, 403, why)
                 return
             url = urlsplit(target if "://" in target else f"//{target}")
             try:
+                # `.invalid` resolves nowhere: a target without a host is answered with 502
                 server = await asyncio.open_connection(url.hostname or ".invalid", url.port or 80)
             except (OSError, ValueError) as fault:
                 _answer(writer, 502, str(fault))

@@ -4,8 +4,8 @@ Why not write the notebook's file: the user has it open and would lose changes, 
 have not read must not stand between their cells.
 
 Rules
-- A call changes nothing: the front end inserts the cell when the user presses the card's button
-  (`notebook.cell.offered_cells`), and does not run it.
+- A call changes nothing: the user chooses the cell by the card's button, and the front end inserts
+  it when the run has ended well (`notebook.cell.offered_cells`). It is not run.
 - The card shows every character of the code; code with hidden characters is refused.
 """
 

@@ -3,8 +3,10 @@
 Why: a model may ask for calls that change files or data, and the user is responsible for them.
 
 Rules
-- One question at a time, in call order.
-- An answer for a tool, a call or the run is kept until the run ends; each run has its own Approver.
+- One question at a time, in call order. A call that must wait for an earlier one (`runner`) is
+  asked about when that one has ended, so perhaps after later calls.
+- An answer for a tool, for a tool with the same arguments, or for the run is kept until the run
+  ends; each run has its own Approver.
 - A yes for the notebook is kept until its kernel restarts. Events record it with the scope `tool`:
   a record must not carry a permission.
 - A yes for the run does not cover a tool with `Tool.each`, such as an MCP tool that may destroy.
@@ -63,7 +65,7 @@ class Approver:
         verdict, reason = self.policy.judge(tool, args)
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
-            if reason:
+            if reason:  # "": a tool without effects that no rule names; nothing to report
                 self.report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
@@ -95,7 +97,7 @@ class Approver:
 
     def _find_remembered(self, tool: Tool, args: dict[str, Any]) -> Decision | None:
         """Return the earlier answer for the tool, or for the tool with these arguments, or None."""
-        if not self._remembered:
+        if not self._remembered:  # spares the mark, which is a digest of the tool's code
             return None
         mark = KernelPermissions.mark(tool)
         return self._remembered.get(mark) or self._remembered.get(_mark_call(mark, args))
@@ -135,7 +137,7 @@ class Approver:
             advice = why if self.policy.offer is not None else ""
             return Decision(False, reason=_explain_unasked(tool.name, advice))
         if answer.scope == "kernel" and self._permissions is not None:
-            if answer.allow:
+            if answer.allow:  # a no for the notebook counts once
                 self._permissions.allow(tool)
         elif answer.scope != "once":
             # `kernel` too, if the run may not use permissions: then it counts as `tool`

@@ -4,7 +4,7 @@ Why: tools of other packages build on these types alone, so the rest of `tools` 
 
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
-  its return value.
+  its return value. Only a tool that is an agent adds events to the log (`ToolContext.relay`).
 - Without a `Host`, outside a notebook, a tool for the main thread runs in a worker thread.
 - Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
   `cancelled`). Only the loop's cancellation passes through, after every call has its result.
@@ -126,7 +126,8 @@ class ToolContext:
     """What a running tool may use: a parameter annotated with this type receives it.
 
     The parameter is not part of the schema. `trace_id` is the same in sub-agents. `folder`: where
-    file tools may look. `state`: values that tools keep between calls of one runner.
+    file tools may look. `host`: None outside a notebook. `state`: values that tools keep between
+    calls of one runner.
 
     For tools that are agents: `relay(event)` adds an event to the log (on the event loop's thread),
     `ask` answers questions (None: nobody can), `remaining()` returns what the run's limits leave,
@@ -174,8 +175,8 @@ class ToolContext:
     def on_cancel(self, callback: Callable[[], None]) -> None:
         """Register a callback for when the call must stop (called at once if it must already).
 
-        It runs on the canceller's thread and must be quick and not raise: kill a process, close a
-        connection, set an event.
+        It runs on the thread that cancels (at once: on this one) and must be quick and not raise:
+        kill a process, close a connection, set an event.
         """
         self._callbacks.append(callback)
         if self._cancelled:
@@ -195,7 +196,7 @@ class ToolContext:
 
 
 def update(value: Any, message: str = "") -> Update:
-    """Return `value` as an Update; see `ToolContext.progress`."""
+    """Return `value` as an Update (see `ToolContext.progress`); an Update is returned unchanged."""
     if isinstance(value, Update):
         return value
     if isinstance(value, str):
@@ -203,6 +204,7 @@ def update(value: Any, message: str = "") -> Update:
     if isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1:
         return Update(fraction=float(value), message=message)
     data = msgspec.to_builtins(value)
+    # data with more fields than a bar or output has stay whole: a card may draw the others
     fields = progress_fields({"data": data}) if not meaning(data).rest else {"data": data}
     return Update(**{**fields, **({"message": message} if message else {})})
 

@@ -6,7 +6,7 @@ Rules
 - The cell itself displays what needs a script, a frame or an extension of the front end. The result
   of the call then has the text of that display.
 - Displayed text is treated as printed text.
-- Everything is redacted before it is kept.
+- A displayed bundle is redacted before it is kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CallDisplays:
         return self.figures.all
 
     def format_value(self, value: Any, bundle: dict[str, Any]) -> dict[str, Any]:
-        """Return the MIME bundle of a formatted value, with a chart as JSON."""
+        """Return the bundle of a formatted value, with a chart as JSON; keep a figure's data."""
         bundle = prefer_json(value, bundle)
         self.figures.note_figure(value, bundle)
         return bundle
@@ -61,6 +61,7 @@ class CallDisplays:
         if update and not self.figures.has(key):
             return data  # the display to update is in the cell, not in the card
         is_kept, caption = self.figures.add_display(data, key)
+        # an update writes nothing: the output has the text of the display that it replaces
         if not update and (summary := caption or text):
             self._write(summary)
         return data if self._through or not is_kept else None

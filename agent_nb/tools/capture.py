@@ -63,6 +63,7 @@ class OutputCapture:
         self.out, self.err, self.open = out, err or out, True
         self.redaction = redaction
         self._through = through
+        # id of a stream's `write` -> the `write`, kept so that no id is reused, and its filter
         self._filters: dict[int, tuple[Write, Redactor]] = {}
         self._writing = threading.RLock()
 
@@ -164,6 +165,7 @@ def _install(capture: OutputCapture) -> None:
         if not _open:
             _replace(ThreadPoolExecutor, "submit", _capturing_submit)
         _open.append(capture)
+        # at each capture: code may have put another stream or method in place
         for owner, name, make in _hooks:
             _replace(owner, name, make)
         _replace(sys.stdout, "write", partial(_capturing_write, "out"))

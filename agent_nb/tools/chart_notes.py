@@ -4,7 +4,8 @@ Why: a model sees a chart only as a picture, and these libraries need another pa
 Without a note, the model would take the text of the result for all of it.
 
 Rules
-- A chart is recognised by the module of its type, a display by its MIME types; nothing is imported.
+- A chart is recognised by the module of its type, its display by the MIME types, and the display of
+  a styled table by its text. Nothing is imported.
 - A note or caption is a line of its own. A replay compares results without them
   (`remove_chart_notes`): they depend on the installed packages.
 """

@@ -48,6 +48,7 @@ def _is_whole(chart: Any, key: str) -> bool:
 
 
 def _find_library(kind: type) -> str:
+    """Return the top package that defines a class."""
     return str(kind.__module__).partition(".")[0]
 
 
@@ -67,7 +68,7 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draw_chart(kind: str, chart: Any) -> bytes:
-    """Return the JSON of a MIME type (`kind`) as PNG; b"" if a package is missing or fails."""
+    """Return as PNG the chart whose JSON is `chart`, of the MIME type `kind`; b"" on a failure."""
     with OutputCapture(lambda text: None):
         try:
             if kind == PLOTLY:

@@ -16,7 +16,8 @@ from functools import cached_property
 
 from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
-# most characters of nested commands that are read: `READ_ALWAYS` + `READ_TIMES` × those of the line
+# most characters that a search for started commands reads: `READ_ALWAYS` + `READ_TIMES` × those of
+# the texts that it begins with
 READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")

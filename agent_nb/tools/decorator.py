@@ -44,7 +44,7 @@ _PARTIAL: Any = functools.partial.__dict__["func"]
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of `@tool`; "" and None stand for the function's own values."""
+    """The options of `@tool`; an empty name or description stands for the function's own."""
 
     name: str = ""
     description: str = ""

@@ -7,7 +7,8 @@ Rules
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
 - Values are rendered (repr, to_html, savefig …) on the thread where the tool ran. Those of async
-  tools are rendered in a worker, not on the event loop, unless they are cheap (`_CHEAP`).
+  tools are rendered in a worker, not on the event loop, unless they are cheap (`_CHEAP`), the tool
+  has no `render` and the call has shown no chart.
 - Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
   script, stdout and stderr get it as well.
 """
@@ -69,6 +70,7 @@ async def _call_to_end(
 ) -> Outcome:
     """Call a tool and return its outcome; `finish` converts what it returned."""
     try:
+        # a Tool that `as_tool` has not made may be async with another `thread`
         if tool.thread == "loop" or is_async(tool.invoke):
             with prints.captured():
                 return await _finish_on_loop(call(), context, finish)
@@ -96,7 +98,7 @@ async def _on_thread(tool: Tool, function: Callable[[], Any], context: ToolConte
 
 
 async def _run_in_worker(function: Callable[[], Any], name: str) -> Caught:
-    """Run `function` in a thread of its own; a cancelled caller abandons it."""
+    """Run `function` in a thread of its own; a cancelled caller stops it and does not wait."""
     worker = Worker(function, name)
     try:
         return await worker.future
@@ -225,6 +227,7 @@ def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
         return last
     news = results.convert_update(item)
     context.progress(news)
+    # an object such as {"percent": 65} has a fraction too, but may be the result
     if news.fraction is not None and isinstance(item, float | int | Update):
         return last
     return (news.text if news.data is None else news.data) if isinstance(item, Update) else item

@@ -26,7 +26,7 @@ import msgspec
 from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
-MOST_ARTISTS = 1_000  # artists of one figure that are read
+MOST_ARTISTS = 1_000  # artists of one figure that are read; groups of bars may exceed it
 # the most numbers of an array that are listed (a longer array is hashed), and whether each artist
 # is hashed; a figure whose data would be too large is read again with the next pair
 _DETAILS = ((256, False), (8, False), (8, True))
@@ -45,7 +45,7 @@ def is_figure(value: Any) -> bool:
 
 
 def read_figure_data(figure: Any) -> dict[str, Any] | None:
-    """Return the data of a drawn figure as JSON; None if it is no figure or cannot be read."""
+    """Return the data of a drawn figure as JSON; None if too large, unreadable or no figure."""
     if not is_figure(figure):
         return None
     try:
@@ -117,6 +117,7 @@ class _Reader:
         # None: the artist has no such property, or it is not numeric
         known = {k: v for k, v in (numbers or {}).items() if v is not None}
         arrays = {k: _read_numbers(v, self._most_listed) for k, v in known.items()}
+        # a label that begins with `_` is Matplotlib's own
         self.artists.append(
             ArtistData(
                 name=name,
@@ -402,6 +403,7 @@ def _common_style(values: Sequence[str]) -> str:
 
 def _find_kind(artist: Any) -> str:
     """Return the name of the class that decides how an artist is read, "" if it is no `Artist`."""
+    # "Rectangle" is not in `_READERS`: `_read_children` reads rectangles together, as bars
     return next((n for n in _class_names(artist) if n in _READERS or n == "Rectangle"), "")
 
 

@@ -168,7 +168,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _read_old_text(target: ConfinedPath) -> str | None:
-    """Return the current text of a file ("" if missing), None if it cannot be compared."""
+    """Return a file's text ("" if missing), None if too large or not text. Raises ToolError."""
     try:
         descriptor = open_existing(target)
     except FileNotFoundError:

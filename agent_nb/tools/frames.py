@@ -192,7 +192,7 @@ def _read_column(values: Any) -> _Column:
     if class_name in ("IntegerArray", "FloatingArray"):
         dtype = dtype.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
     elif class_name == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
-        dtype = f"{dtype[:-1]}, tz]"  # without its name: the zone may be the user's object
+        dtype = f"{dtype[:-1]}, tz]"  # the zone is not named: it may be the user's object
     mask = _find_store(read_field(values, "_mask"))
 
     def cell(row: int, column: int) -> Any:

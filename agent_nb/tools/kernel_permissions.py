@@ -32,7 +32,7 @@ class KernelPermissions:
 
     @staticmethod
     def mark(tool: Tool) -> str:
-        """Return the digest of a tool as it is now; a remembered yes holds for this digest only.
+        """Return the digest of a tool as it is now; a remembered answer holds for it only.
 
         An MCP tool counts with its server and whether it may destroy; a Python tool with its
         function (`_describe_code`); an agent with its tools.

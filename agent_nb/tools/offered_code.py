@@ -1,7 +1,6 @@
 """Check the code that an agent offers as a cell: at the call, and again before it is inserted.
 
-Why apart from `add_cell`: the notebook checks the code of records too, and `add_cell` loads
-pydantic.
+Why apart from `add_cell`: the notebook checks the code of records too, and needs no tool for that.
 
 Rule: the card shows every character of the code, so code with hidden characters is refused.
 """

@@ -4,7 +4,7 @@ Why: a model that can see reads a plot better than the words `<Figure size 700x3
 want it in the card of the call that drew it.
 
 Rules
-- No library is imported: figures and PIL images are drawn by methods of their types (`display`).
+- Figures and PIL images are drawn by methods of their types (`display`), without an import.
 - A picture is a PNG, JPEG, GIF or WebP, recognised by its first bytes; text inside it is removed.
 - A Matplotlib figure is kept with its data (`figure_artists`), which a replay compares.
 - The text of a result has a caption for each picture and chart, for readers that cannot see them.
@@ -29,7 +29,7 @@ Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 IN_CELL = "[shown in the cell]"  # the text of a display that has none
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
-MOST = 30  # pictures of one call
+MOST = 30  # pictures that a call shows; a `Pictured` that it returns may bring as many more
 LARGEST = 3_000_000  # bytes of a picture
 _DEEPEST, _WIDEST = 3, 50  # levels of containers, and items of each, that are searched
 _METHODS = ("_repr_png_", "_repr_jpeg_")

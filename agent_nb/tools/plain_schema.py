@@ -89,6 +89,7 @@ def _describe_generic(hint: Any) -> Schema | None:
         return _describe_literal(args)
     if origin in (typing.Union, types.UnionType):
         variants = [_describe_type(a) for a in args if a is not type(None)]
+        # `Any` has the schema {}, which is false: `Any | None` is left to pydantic
         is_plain = len(variants) == 1 and variants[0]
         return {"anyOf": [*variants, {"type": "null"}]} if is_plain else None
     value = _describe_type(args[-1]) if args else None

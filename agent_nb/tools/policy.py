@@ -15,14 +15,15 @@ Why: a user should neither have to answer for every call nor have to allow every
 Rules
 - Tools without effects run unless a rule says otherwise; `default` applies to the others.
 - In doubt a restricting rule matches and an allowing rule does not.
-- Restricting globs also match other spellings of a name or value (`./x`, another case, `-` for `_`)
-  and what a command starts (`sudo -u bob rm x` is `rm x` too).
+- Restricting rules also match other spellings (another case; `-` for `_` in a tool's name, unless
+  it is a glob; `./x`) and what a command starts (`sudo -u bob rm x` is `rm x` too).
 - An allowing glob must match a value and, if the value has `..`, its normalised path too. The glob
   spans shell operators only if it spells them out.
 - Each part of a shell command (`command_line`) is decided by the first rule that matches it or the
   whole; the strictest decision counts.
 - What an offered file allows (`Policy.offer`) has no effect until the user allows the file.
-- An omitted argument has the default in the tool's schema; other types are compared as JSON.
+- An omitted argument has the default in the tool's schema. A value that is no text is compared as
+  JSON.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def _permits(globs: tuple[str, ...], command: str) -> bool:
 
 def _has_more_operators(glob: str, command: str) -> bool:
     """Return whether `command` has shell operators that the glob does not spell out."""
-    # counted, because in `ls *` the `*` would also match `x; rm y`
+    # counted, because `*` matches operators too: that of `cd a; *` would match `x; rm y`
     return not Counter(OPERATORS.findall(command)) <= Counter(OPERATORS.findall(glob))
 
 

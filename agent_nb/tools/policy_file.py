@@ -3,7 +3,7 @@
 Why: a project can share its rules, but what comes with a folder must not grant itself anything.
 
 Rules
-- Reading is strict: a fault is a UsageError that names file and line.
+- Reading is strict: a fault is a UsageError that names the file and, within its text, the line.
 - A file in the notebook's folder, or one with a relative path, may come from a stranger: its
   allowing rules hold only after the user has allowed the file (`host.trust`).
 - Until then the policy has an Offer, which describes these rules to the user.

@@ -70,7 +70,7 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
 
     def take(text: str) -> None:
         output.add(text)
-        context.progress(text)
+        context.progress(text)  # after a stop it raises Cancelled, which ends the code
 
     with OutputCapture(take):
         try:

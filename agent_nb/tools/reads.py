@@ -137,7 +137,7 @@ class _Search:
         yield from self._find_in_bound("a default", defaults)
 
     def _find_in_class(self, class_: type) -> Iterator[str]:
-        """Yield what the methods of a class of the notebook use, and its mutable attributes."""
+        """Yield what the methods of a notebook class use, and its public mutable attributes."""
         if not _in_main(class_):
             return
         for name, member in type.__dict__["__dict__"].__get__(class_).items():

@@ -5,7 +5,8 @@ compares results, so one value must give the same text on every run.
 
 Rules
 - No exception of a value, its repr or its rendering escapes.
-- The model's text is bounded and marks omissions; a number or object that fits stays JSON.
+- The model's text is bounded and marks omissions; captions and notes of pictures come on top. A
+  number or object that fits stays JSON.
 - A display comes from foreign code and must be sanitised before it is shown.
 """
 
@@ -74,6 +75,7 @@ def convert_result(
 
     `limit`: characters that the model reads. `render`: makes the bundle that people see (None: the
     value's own). `figures`: the pictures that the call has shown; those of the value are added.
+    `render` and `figures` are ignored if the value is an Outcome.
     """
     if isinstance(value, Outcome):
         shown = display.clean_bundle(value.display) or None
@@ -108,7 +110,7 @@ def _join_lines(content: Any, more: str) -> Any:
 def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
     """Return the outcome of a cell from its last value, which the shell has formatted as `bundle`.
 
-    All `figures` become attachments of the outcome.
+    All `figures` become attachments of the outcome, unless `value` is an Outcome or a Pictured.
     """
     if isinstance(value, Outcome | Pictured):
         return convert_result(value)

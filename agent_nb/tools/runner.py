@@ -173,7 +173,7 @@ class ToolRunner:
     async def _approve(self, call: RunningCall, tool: Tool) -> dict[str, Any] | Outcome:
         """Return the arguments to run with, or the outcome of a denied call.
 
-        Raises ToolError for invalid arguments.
+        Raises ToolError for invalid arguments, or if the preview finds that the call cannot work.
         """
         values = _validate(tool, call.job.args)
         args = convert_to_json(values)

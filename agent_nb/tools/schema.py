@@ -251,7 +251,7 @@ def _is_json(value: Any) -> bool:
 
 
 def remove_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` without pydantic's generated titles (a property named `title` stays)."""
+    """Return `schema` without titles, those of inner schemas too (a property `title` stays)."""
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
     for key in MAPS:
         if key in out:

@@ -150,7 +150,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group, if it still exists."""
+    """Kill the process group, or the shell alone on a system without groups, if it still exists."""
     if _KEEPS_ID and process.returncode is not None:
         return  # its id may belong to another process by now
     with suppress(ProcessLookupError, PermissionError):

@@ -1,11 +1,11 @@
 """Read the source text of a function in the form that its digest covers.
 
-Why: comments and layout do not change what a function does; a new digest for them would make its
-records stale.
+Why: comments and blank lines do not change what a function does; a new digest for them would make
+its records stale.
 
 Rules
-- The option `compare` of `@tool` is left out too: it decides how results are compared, not which
-  results the tool returns.
+- The option `compare` of a decorator (`@tool`) is left out too: it decides how results are
+  compared, not which results the tool returns.
 - Nothing is run or imported. A text that cannot be parsed is an empty module.
 """
 

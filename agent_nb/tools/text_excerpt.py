@@ -34,7 +34,7 @@ def read_excerpt(
 ) -> str:
     """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
 
-    Raises ToolError for a binary file or a line too far into the file.
+    Raises ToolError for a binary file or a line too far into the file, Cancelled after a stop.
     """
     with io.TextIOWrapper(raw, encoding=_find_encoding(raw, path), errors="replace") as text:
         return _cut_excerpt(_Lines(text, context), offset, limit)

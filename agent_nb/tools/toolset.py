@@ -76,8 +76,9 @@ class Toolset:
     ) -> Toolset:
         """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
-        A text may hold several names with commas. A name is looked up in `namespace` first. Raises
-        UsageError for an unknown name, with suggestions.
+        A text may hold several names with commas. A name is looked up in `namespace` first. A
+        Toolset is returned as it is, whatever `by_prompt` says. Raises UsageError for an unknown
+        name, with suggestions.
         """
         if isinstance(wanted, Toolset):
             return wanted
@@ -120,6 +121,7 @@ class Toolset:
             try:
                 return list(_make_tools(plugin))
             except UsageError as error:
+                # an AgentError would pass `blame_plugin`, which names the package of other errors
                 raise TypeError(str(error)) from None
 
     @staticmethod

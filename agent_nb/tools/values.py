@@ -7,7 +7,8 @@ Rules
 - Conversion never raises, and its memory is bounded: a repr may raise, a container may hold itself
   or a million items.
 - Text that is left out is marked in its place; items beyond the limit of a JSON value are not.
-- Sets are sorted and object addresses dropped, for the same text on every run.
+- Sets are sorted and object addresses dropped, for the same text on every run. Which items of a set
+  beyond the limit are kept may differ.
 """
 
 from __future__ import annotations

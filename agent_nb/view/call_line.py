@@ -3,10 +3,10 @@
 Why: the line is all that people see of most calls.
 
 Rules
-- Code comes before other arguments. Its telling line is the first that is neither blank, nor a
-  comment, an import, a magic or a setting of the shell, else the first that is not blank.
-- Other arguments stand in their order. The first one is bare if it is a text, the others have their
-  names; no quotes, no escapes.
+- If an argument is code, only its telling line is shown: the first that is neither blank, nor a
+  comment, docstring, decorator, import, magic or shell setting, else the first that is not blank.
+- Other arguments stand in their order, long texts last. The first one is bare if it is a text, the
+  others have their names; texts have no quotes and no escapes.
 - The line is cut by the width of the page, not here; `LONGEST` only bounds it.
 """
 
@@ -62,7 +62,7 @@ def describe_call(name: str, args: Mapping[str, Any]) -> CallLine:
     text = ", ".join(value_text for value_text, _ in described)
     whole = all(whole for _, whole in described) and len(text) <= LONGEST
     only = next(iter(args.values()), None) if len(args) == 1 else None
-    prose = isinstance(only, str) and text.count(" ") > 1
+    prose = isinstance(only, str) and text.count(" ") > 1  # three words or more
     return CallLine(clip_text(text, LONGEST), "", whole, prose)
 
 

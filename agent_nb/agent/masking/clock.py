@@ -7,7 +7,8 @@ own run.
 Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
   near a run if that stretch touches the run, or the `TOLERANCE` seconds before or after it.
-- A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
+- A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time;
+  letters of a zone, such as CET, are ignored.
 - Digits such as 03/04/2026 are read as day first and as month first; a single fit is enough.
 - `_FORMS` lists the longer forms first: of values that overlap, `masks` takes the first.
 """

@@ -10,8 +10,9 @@ Rules
   cell numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
 - Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
   them must be equal.
-- Two pieces may differ if both are times near their own run, the same folder of their own run,
-  made-up names of temporary files, or alike durations where these are tolerated (`Measures`).
+- Two pieces may differ if both are times near their own run (or one time of day on its days), the
+  same folder of their own run, made-up names of temporary files, or alike durations where these are
+  tolerated (`Measures`).
 - `Verdict.masked` lists, once each, the differences that did not count, including what the
   first step masks (colours, blanks, overwritten text, …).
 """
@@ -126,6 +127,7 @@ class _Comparison:
             return self._same_texts(recorded, fresh)
         if _canonical_text(recorded) == _canonical_text(fresh):
             return True
+        # numbers may be times of their runs (epoch seconds): compared as texts
         both_numbers = _is_number(recorded) and _is_number(fresh)
         return both_numbers and self._same_texts(str(recorded), str(fresh))
 

@@ -6,8 +6,8 @@ notebook cannot be sent to another process.
 Rules
 - The schema is the type's own, unchanged, so that requests, inputs and records are equal in both
   processes.
-- The keywords that `OutputType` writes for Python types are checked. Others check nothing: the
-  process that has the type checks the answer again.
+- The keywords that `OutputType` writes for Python types are checked, those of a recursive type one
+  level deep. Others check nothing: the process that has the type checks the answer again.
 - The text of an answer stays the model's own JSON: defaults of the type are not added.
 """
 

@@ -41,7 +41,8 @@ FORMS = {
 }
 #: Kind of an event -> the form of its block.
 FORM_OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
-#: Status of an end -> its outcome on the wire; any other is `success`, or a RUN_ERROR.
+#: Status of an end -> its outcome on the wire. The writer draws `limit` as `cancelled` too, `error`
+#: as RUN_ERROR, any other as `success`.
 OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cancelled"}
 #: Kind of a state -> type of its line; the kind is also the name of the payload's field.
 STATE_TYPES = {

@@ -58,6 +58,7 @@ class AgUiReader(BlockReader):
     #: Type of a chunk's line -> the kind of its block.
     CHUNKS: ClassVar = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
+    # `_losses` is not needed: a line that has no event of ours becomes an extension
     def __init__(self, _losses: Losses) -> None:
         super().__init__(RunBuilder(NAME, drawn_by(DRAW), _envelope))
         self._has_user_text = self._has_answer = False  # whether this run's lines held one so far

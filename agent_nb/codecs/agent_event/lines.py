@@ -1,4 +1,4 @@
-"""Draw events as AgentEvents (seed 003 § 3.1, § 5): one function for each kind of event.
+"""Draw events as AgentEvents, objects with a `type` such as `thought` (seed 003 § 3.1, § 5).
 
 Why apart from the writer: the reader draws its events too, to note how each original line differs
 (see `passthrough`).

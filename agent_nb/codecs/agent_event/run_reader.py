@@ -1,12 +1,13 @@
-"""Turn the events of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
+"""Turn thoughts, calls, texts and end of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
 
 Why apart from `read`: each sub-agent has such a reader of its own, inside that of its run.
 
 Rules
-- `final`, `error` and `cancelled` end the run (`over`); the caller drops later events.
+- `final`, `error` and `cancelled` end the run (`is_over`); the caller drops later events.
 - An id that is used again after its call has ended is a new call.
 - A second call with the id of an open call, or a second result, is an extension.
-- A sub-agent's events form a run inside its call (`span`: the call's id), which ends with the call.
+- A sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
+  call's id, with `#2` … for further sub-agents of the call.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ the end.
 
 Rules
 - Events that were read from this format are written as they came (`passthrough`).
-- In this format an error ends a run. So an error of ours is held until the run ends or goes on, and
-  only the error that ends the run is written.
-- A result or progress gets its tool's name from the call.
+- In this format an error ends a run. So only the newest error of ours is held: it is written when
+  the run ends with status `error`, and is lost otherwise.
+- Progress, and a result without a name, get the tool's name from the call.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class AgentEventWriter:
         return [draw_stream(text) for text, _ in split_block(event)]
 
     def _call(self, event: Call) -> list[Obj]:
-        """Write a call; the model's text of the arguments is used only if it equals them."""
+        """Write a call, with the model's text of its arguments if they equal it or are empty."""
         self._tools[event.call_id] = event.name
         raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         drawn = DRAW[Call](msgspec.structs.replace(event, raw_args=raw))

@@ -120,11 +120,12 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Result: _draw_payload,
     Metric: lambda e: {"step": draw_counts(e.step), "total": draw_counts(e.total)},
     Error: lambda e: {"payload": {"error": e.message}},
-    # a line whose type is not one of Cogency's ten
+    # a line of a type that the reader does not know
     Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
     **dict.fromkeys((Execute, End, Interrupt), lambda _: {}),
 }
-#: Other shapes of a line, by the `form` in its note: a result as it is stored, or as plain text.
+#: Other shapes of a line, by the `form` in its note: a result as it is stored; a result or an error
+#: as plain text.
 FORMS: dict[str, Callable[[Any], Obj]] = {
     "stored": lambda e: {"content": _dumps({"outcome": _outcome(e), "content": e.content})},
     "text": lambda e: {"content": e.message if isinstance(e, Error) else e.content},

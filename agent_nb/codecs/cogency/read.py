@@ -138,7 +138,7 @@ class CogencyReader:
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
-        """Read a call; content that is not JSON becomes the text of its arguments."""
+        """Read a call; content that is not a JSON object becomes the text of its arguments."""
         content = obj.get("content")
         body = as_dict(content if isinstance(content, dict) else parse_json(content))
         args, raw = body.get("args"), ""

@@ -98,6 +98,7 @@ def from_export(obj: Obj) -> Obj:
         are_objects = isinstance(body, dict) and isinstance(drawn, dict)
         note = note_difference(body, drawn) if are_objects else {"body": body}
     if envelope:
+        # where both have a field, the frame's value wins below: so the envelope is noted whole
         note["envelope"] = envelope if envelope.keys() & frame.keys() else True
     return {**envelope, **frame, **({"#export": note} if note else {})}
 

@@ -101,6 +101,7 @@ def _extension(event: Extension) -> Obj:
 
 def _result(event: Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
+    # the display of a result of ours has no field here: the encoder counts it as lost
     raw = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
     full = {"raw_result": raw} if isinstance(raw, str) else {}
     return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **full}

@@ -5,15 +5,17 @@ Why: after a reconnection frames come twice or out of order, which would repeat 
 Rules
 - A frame without an id is passed on at once, after all frames that wait.
 - A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:
-  that frame is dropped and counted as a loss.
+  that frame is dropped and counted as a loss. Only the newest `REMEMBERED` ids are compared.
 - A frame whose id is above the one that is due waits. Once more than `WINDOW` frames wait, all are
-  passed on, and the gap in the ids is a loss (a detail).
+  passed on, and the gap in the ids is a loss (a detail). A missing frame that comes after that is
+  passed on at once (a detail too).
 - In a live stream, frames wait for missing ids only until the next `tick`: a stream may skip ids
   or begin late.
 - Once a frame has come after one with a higher id, frames wait up to `PATIENCE` seconds. If the
-  missing frame does not come, frames no longer wait until the order is broken again.
+  missing frame does not come, frames wait only until the next `tick` again.
 - A reply does not use up its id: the session's next run may begin with the same id or the next.
-- Ids may begin anew at 0 or 1, after a reply or with a frame of other content under that id.
+- Ids may begin anew at 0 or 1, after a reply or with a frame of other content under that id, unless
+  that id is the newest.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Rules
 - `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0; for events of a
   sub-agent it is their span. Frames between a node's exit and the next node keep the old `node_id`.
 - The last frame is the run's reply, which holds the whole answer.
-- If a call's arguments were streamed, its frames have its block's id, because the call's own id
-  comes only with the complete call.
+- If a call's arguments are written live, its frames have an id made of its block's, because the
+  call's own id comes only with the complete call.
 """
 
 from __future__ import annotations
@@ -160,6 +160,7 @@ class RunWriter:
 
     def _on_node(self, event: Node) -> list[Obj]:
         if event.name == "llm":
+            # a parent shows a request of a sub-agent, whose events open no think node
             return [] if event.parent else self._on_request(event)
         self._node_count += event.phase == "enter"
         return [self._frame(draw_frame(event), event.span)]

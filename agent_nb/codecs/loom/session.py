@@ -77,7 +77,7 @@ class Session:
         self._nodes: list[tuple[str, str]] = []  # (name, span) of each open node
         self._newest_node = ("", "")  # node_id and span of the newest node
         self._nodes_entered = 0
-        self._first_run_id = ""
+        self._first_run_id = ""  # kept for the session: its later runs have this id with `#n`
         self._begun = self._has_run_start = self._cancelled = False
         self._total = Counts()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()

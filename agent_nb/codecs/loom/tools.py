@@ -4,11 +4,11 @@ Why apart from `session`: a call is complete in one frame, or spread over chunks
 
 Rules
 - Arguments that come in chunks wait for their `tool_call`. Without it they become a call when
-  another frame of the call comes (approval, start, output, end), or when the node exits.
+  another frame of the call comes (approval, start, output, end), a node exits or the run ends.
 - This other frame may add the id that the chunks lacked; an approval may also complete the
   arguments.
 - A start, output, end or approval of an unseen call opens an implicit call.
-- A second `tool_call` of an open call, or a second end, is an extension.
+- A `tool_call` with the id of an open call, or an end with the id of an ended one, is an extension.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.
 """
 
@@ -50,7 +50,7 @@ class ToolFrames:
         return [self._call_from_chunks(block) for block in self._blocks.list_open()]
 
     def _close_unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
-        """Close the unfinished call with this id or tool, without either all of them; return it."""
+        """Close and return the unfinished call with this id or tool; all, if both are empty."""
         if not name and not call_id:
             return self.close_unfinished_calls()
         if call_id and self._calls.state_of(call_id):

@@ -95,6 +95,7 @@ class LooopyReader:
         """Return the run and the key of the task with that id, or of the agents in its path."""
         if task in self._subtasks:
             return self._subtasks[task][0], task
+        # no task id: the newest outermost task runs the agent, unless one without an id is open
         if agents and not task and ("", "") not in self._tasks:
             return self._root, "/".join(agents)
         return task, "/".join(agents)  # an outermost task also writes the events of its agents

@@ -65,7 +65,7 @@ class RunWriter:
         self._answer = Answer()
         self._next_index: dict[str, int] = {}  # span -> index of its next delta
         self._thought_count = 0
-        self._newest: Event = User()  # but no delta; `content-complete` takes its envelope
+        self._newest: Event = User()  # deltas aside; `content-complete` takes its envelope
         self._calls: dict[str, Call] = {}  # the open calls, by id
         self._agent_names: dict[str, str] = {}  # span -> name of the sub-agent
         self._last_error = LastError(losses, "only the error that ends a task is written")

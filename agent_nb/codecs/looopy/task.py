@@ -3,14 +3,14 @@
 Why one reader for each task: tasks interleave, each with texts, calls and questions of its own.
 
 Rules
-- `content-delta` streams a block; a thought separates blocks. `content-complete` ends the open
-  block.
+- `content-delta` streams a block. `content-complete`, or an object of any other kind, ends it.
 - If nothing was streamed, `content-complete` is a block itself. If text was streamed but its block
   is closed, `content-complete` is an extension.
 - If the text of `content-complete` differs from the streamed text, it replaces the streamed text
   (see `events.text`).
 - Every status becomes a state; `failed` is also an error and `canceled` an interrupt.
-- The `end` comes with `task-complete`, or when the task closes without one.
+- The `end` comes with `task-complete`. Without it, a status or an open question gives the `end`
+  when the task closes.
 - A task that closes with an open question, about a call or to the user, waits for its answer
   (`awaiting`). With `task-complete`, only a question about a call counts.
 """

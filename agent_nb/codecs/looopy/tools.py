@@ -7,7 +7,7 @@ Rules
   one is an extension.
 - A `tool-call` with the id of an open call is an extension.
 - A question about a call is open until it is answered or the call has a result. If the task ends
-  first, the call gets a result that repeats the question.
+  as `awaiting` first, the call gets a result that repeats the question.
 """
 
 from __future__ import annotations

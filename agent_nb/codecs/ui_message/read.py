@@ -3,8 +3,9 @@
 Why apart from `block_protocol`: calls, outputs and steps are this protocol's own.
 
 Rules
-- A delta or an end whose block is not open, and an output of an ended call, become extensions with
-  the original content. An output or a question about an unknown call opens an implicit call.
+- An end whose block is not open, a delta of a call that is not open, and the final output of an
+  ended call become extensions with the original content. An output or a question about an unknown
+  call opens an implicit call.
 - `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless
   we wrote it ourselves for arguments that broke off (`CUT`).
 """

@@ -4,8 +4,8 @@ Why: `useChat` of the Vercel AI SDK can then show runs of ours.
 
 Rules
 - Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).
-- A run of ours is one message: `start`, its model requests as steps, `finish`; the stream ends with
-  `[DONE]`. Each block of ours gets a new id.
+- A run of ours is one message: `start`, its model requests as steps, `finish` or `abort`. SSE
+  frames end with `[DONE]`, if any were written. Each block of ours gets a new id.
 - Progress of a running tool is a preliminary output; the last output is the result.
 """
 

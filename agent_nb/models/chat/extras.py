@@ -3,7 +3,7 @@
 Why: servers add fields of their own (citations, safety ratings), and a record should keep them.
 
 Rule: a scalar is kept when it first appears, an object or list whenever it changes, at most
-`_MOST_VALUES` times.
+`_MOST_VALUES` times. An empty value (also 0 and false) is left out.
 """
 
 from __future__ import annotations

@@ -73,5 +73,6 @@ def read_plain_choice(data: str) -> Choice | None:
     """Return the choice of a plain chunk, None for any other; never raises."""
     try:
         return _decode(data).choices[0]
+    # UnicodeEncodeError: the text holds half a character (a lone surrogate)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
         return None

@@ -43,7 +43,7 @@ class Details:
         return "".join(texts)
 
     def take(self) -> list[dict[str, Any]]:
-        """Return the items with text, data or a signature, and forget all items."""
+        """Return the items with text, summary, data or signature, and forget all items."""
         items, self._items = self._items, {}
         return [
             item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))

@@ -142,7 +142,7 @@ def name_pictures(block: ResultBlock) -> list[Block]:
 
 
 def result_text(block: ResultBlock) -> str:
-    """Return the text of a result for the model; a failure begins with "Error"."""
+    """Return the text of a result for the model; "Error: " precedes a failure that names none."""
     if not block.error or block.content.lstrip()[:8].lower().startswith(("error", '{"error')):
         return block.content
     return f"Error: {block.content}"
@@ -202,7 +202,7 @@ def _write_call(block: CallBlock) -> dict[str, Any]:
 
 
 def write_arguments(block: CallBlock) -> str:
-    """Return the arguments of a past call as JSON: as written if valid, else as parsed."""
+    """Return a past call's arguments as JSON: as written if they equal `args`, else `args`."""
     try:
         if block.raw_args and lenient_loads(block.raw_args) == block.args:
             return block.raw_args

@@ -23,11 +23,12 @@ from ..http.values import to_json, to_text
 
 Key = str | int  # the name of a field, or an index in a list
 
+# one key of a path: `.name`, `[0]`, `['name']` or `["name"]`
 _KEY = re.compile(
     r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d{1,9})\]"
     r"|\[(?:'(?P<one>(?:[^'\\]|\\.)*)'|\"(?P<two>(?:[^\"\\]|\\.)*)\")\]"
 )
-_DEEPEST = 100  # keys of a path
+_DEEPEST = 100  # keys of a path; a longer path counts as one that cannot be read
 _ABSENT: Any = object()
 
 
@@ -38,7 +39,7 @@ class PartialArgs:
         self._root: dict[Key, Any] = {}  # values by their keys, lists too; a leaf is a `_Leaf`
         self._path: list[Key] = []  # of the last value
         self._open = False  # the last value is a string that goes on
-        self._ordered = True
+        self._ordered = True  # so far, all paths came in the order of a document
         self._text: list[str] = []
         for name, value in whole.items():
             self._text.append(self._begin([name], _Leaf(value), to_json(value)))

@@ -29,9 +29,7 @@ class Body:
         self.fault: Fault | None = None
         self._sse = SSEDecoder(errors=True)
         self._start = b""  # the bytes until the form is known; then the first ones, for a fault
-        self._json_pieces: list[bytes] | None = (
-            None  # the pieces of a JSON body; None: another form
-        )
+        self._json_pieces: list[bytes] | None = None  # of a JSON body; None: another form
         self._json_size = 0  # bytes
         self._frame_count = 0
         self._is_known = False  # the form

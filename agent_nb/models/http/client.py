@@ -5,12 +5,14 @@ A `transport` reaches one server; `connections` holds the transports of an event
 
 Rules
 - Connections left open are closed when their event loop ends.
-- Time limits hold for connecting, the first byte of the answer, and each pause between two bytes;
-  `forward` has only the first.
+- Time limits hold for connecting, writing, the first byte of the answer, and each pause between two
+  bytes; `forward` has only the first two.
 - Compression is not requested; compressed answers are decoded all the same (`wire.compression`).
+  `forward` leaves both to the other code.
 - Leaving `post` before the end of the answer closes the connection at once.
 - Redirects are not followed, so a key reaches no other host.
-- Every fault is a ModelError without a secret in it.
+- Every fault of a request is a ModelError without a secret in it; a wrong setting (base URL, proxy,
+  certificates) is a UsageError.
 """
 
 from __future__ import annotations
@@ -101,10 +103,11 @@ class Http:
     async def forward(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> AsyncGenerator[tuple[Response, list[tuple[bytes, bytes]]], None]:
-        """Send a request of other code, unchanged and without time limits, to `path` below the base
-        URL; yield the answer, whose body has not been read, and its headers as they came.
+        """Send a request of other code, unchanged, to `path` below the base URL.
 
-        Raises ModelError if no answer begins, and UsageError where live runs are forbidden.
+        Yield the answer, whose body has not been read, and its headers as they came; waiting for
+        it has no time limit. Raises ModelError if no answer begins, and UsageError where live runs
+        are forbidden.
         """
         import httpx
 
@@ -139,7 +142,7 @@ class Http:
             raise ModelError(f"{self.host} did not answer with JSON.", code="garbage") from None
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop."""
+        """Close the connections of this event loop; those of another loop end with that loop."""
         connections, self._connections = self._connections, None
         if connections is not None and connections.here:
             await connections.aclose()

@@ -5,7 +5,8 @@ many shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.
-- A message quotes at most `MOST_QUOTED` characters of the server, and no web page.
+- The message of a refusal (`make_refusal`) quotes at most `MOST_QUOTED` characters of the body, and
+  no web page. An error within a stream has no such limit.
 """
 
 from __future__ import annotations

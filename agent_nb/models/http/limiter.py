@@ -9,7 +9,8 @@ Rules
   holds.
 - A request draws a ticket of the endpoint's `RequestQueue`; a `Slot` is its way to report back.
 - A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
-  model; the queue says for how long. The run of the refused request retries it (`retry`).
+  model; the queue says for how long. The run of the refused request retries it (`retry`). A refusal
+  that no run would retry closes nothing.
 - Requests under way together are often refused together. Only the first of these refusals counts
   as an attempt of its run.
 - A limiter belongs to no event loop: a waiting request asks again after a time, or when its `bell`
@@ -66,7 +67,9 @@ class Limiter:
         self._spread = spread
         self._lock = threading.Lock()
         self._bells: dict[int, Bell] = {}  # ticket that waits -> its bell
-        self.lost_tickets: deque[int] = deque()  # tickets whose `admit` was garbage-collected
+        # tickets whose `admit` was garbage-collected; `Slot.__del__` only notes them here, because
+        # it may run while this thread holds the lock
+        self.lost_tickets: deque[int] = deque()
         # limits are pairs (rpm, concurrency)
         self._configured = (queue.rpm, queue.concurrency)
         self._of_running_maps: list[tuple[int, int]] = []
@@ -203,7 +206,7 @@ class Limiter:
                 return
             async with limiter.admit() as slot:
                 yield
-                slot.note_answer(200)
+                slot.note_answer(200)  # such a model reports no status: no exception means success
 
 
 class Slot:

@@ -112,7 +112,8 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send `buffer`; raise WriteError once an answer, or the end, has arrived.
 
-        Raises ConnectionNotAvailable before a later request if something can be read already.
+        httpcore ignores a WriteError and goes on to read the answer. Raises ConnectionNotAvailable
+        before a later request if something can be read already.
         """
         # the last request has been answered, so this is the beginning of a new request
         if self._request_sent and self._answer_begun:
@@ -198,7 +199,7 @@ async def open_stream(
 
 
 async def _connect(host: str, port: int, **options: Any) -> tuple[asyncio.Transport, TcpStream]:
-    """Connect, in a function of this module: code that watches look-ups finds it on the stack."""
+    """Connect. On the stack of a look-up, this function shows `tape.host_watch` that it is ours."""
     loop = asyncio.get_running_loop()
     return await loop.create_connection(TcpStream, host, port, **options)
 

@@ -24,8 +24,8 @@ CERTIFICATES = (
 def make_connection_error(error: Exception, host: str, connect_timeout: float) -> ModelError:
     """Return the ModelError for an exception of httpx.
 
-    `host` names the server in the message; `connect_timeout`: seconds. From the special to the
-    general: most causes, such as a certificate, come inside a ConnectError.
+    `host` names the server in the message; `connect_timeout`: seconds. The order of the branches
+    matters: most causes, such as a certificate, come inside a ConnectError.
     """
     import httpx
 

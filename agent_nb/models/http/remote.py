@@ -325,7 +325,10 @@ class Remote(Unpicklable):
             raise
 
     async def _suggest_models(self, fault: ModelError) -> ModelError:
-        """Return a 404 error with close names of the server's models."""
+        """Return a 404 error with close names of the server's models, else with its first names.
+
+        Return `fault` itself if the server lists none, or lists this model.
+        """
         try:
             names = await self.models()
         except (ModelError, AttributeError, TypeError):

@@ -11,7 +11,7 @@ Rules
 - Other waits come from `BUSY_DELAYS` or `AWAY_DELAYS`, spread at random: many notebooks must not
   retry at once.
 - A server that fails (500) `_MOST_ALIKE` times with the same words has a fault that stays.
-- Pure: no clock (except as a default), no sleep.
+- No clock and no random numbers except as defaults, and no sleep.
 """
 
 from __future__ import annotations
@@ -27,15 +27,8 @@ from email.utils import parsedate_to_datetime
 
 from ...errors import ModelError
 
-BUSY_DELAYS = (
-    0.5,
-    1.0,
-    2.0,
-    4.0,
-    8.0,
-    15.0,
-    29.5,
-)  # seconds before each next attempt: a minute in all
+# seconds before each next attempt: a minute in all
+BUSY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)
 AWAY_DELAYS = BUSY_DELAYS[:3]  # delays for a server that cannot be reached
 _MOST_ALIKE = 3  # failures with the same words after which a server is given up
 _CUT_CODES = frozenset({"cut", "empty"})  # of connections that end before the first part

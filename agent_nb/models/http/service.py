@@ -23,9 +23,9 @@ _OPTIONS = frozenset(field.name for field in fields(RemoteOptions)) - {"key_of"}
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of one provider.
 
-    `official`: its own base URL; `variable`: the environment variable with another one. `key_of`:
-    the provider whose key it shares ("": its own). `keyed`: it also serves other providers under
-    their own labels, which need a key if they are in `Key.VARIABLES`.
+    `official`: its own base URL; `variable`: the environment variable with another one, "" if none.
+    `key_of`: the provider whose key it shares ("": its own). `keyed`: it also serves other
+    providers under their own labels, which need a key if they are in `Key.VARIABLES`.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         `options`: fields of `RemoteOptions` without `key_of`; unknown ones are ignored. Raises
         UsageError for an invalid URL.
         """
-        # None, for label and URL also "", stands for the default
+        # of variables and needs_key None, of label and URL also "", stands for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or DIVERTED.read(self.variable) or self.official

@@ -1,12 +1,12 @@
 """How a request reaches a server: by our own connection, or by httpx.
 
-Why two ways: our own connection (`direct`) is faster, but only httpx handles proxies, and passwords
+Why two ways: our own connection (`direct`) is faster, but only httpx handles proxies and passwords
 in URLs.
 
 Rules
 - A loopback address is never reached through a proxy; other hosts follow the proxy variables.
-- Redirects are not followed, and no cookies are kept.
-- Behind a proxy each request has a connection of its own.
+- Redirects are not followed, and no cookies are sent back.
+- Through httpx each request has a connection of its own.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Transport(Protocol):
 
 
 class Proxied:
-    """A transport through httpx, with the proxies of the environment.
+    """A transport through httpx, with the proxies of the environment if `proxied`.
 
-    Raises UsageError for a proxy that cannot be used.
+    Without them it serves for a password in the URL. Raises UsageError for an unusable proxy.
     """
 
     def __init__(

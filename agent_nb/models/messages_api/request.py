@@ -6,7 +6,7 @@ Rules
 - Consecutive messages of one role are merged; tool results come first in their message.
 - Signed and redacted thoughts and blocks of server tools go back unchanged.
 - Unsigned thoughts, blocks of other providers and empty texts are left out: the API refuses them.
-- `max_tokens` is required; its default is `MAX_TOKENS` on top of the thinking budget.
+- `max_tokens` is required; its default is `MAX_TOKENS`, on top of a thinking budget if one is sent.
 - The fields of the setting `extra_body` replace fields of the same name; `output_config` is merged.
 """
 
@@ -33,7 +33,7 @@ from ..settings import add_extra_body, check_settings, list_stops, read_budget, 
 from ..strict_schema import ANTHROPIC, make_strict
 from .decoder import PROVIDER
 
-MAX_TOKENS = 8192  # tokens of the answer without its thinking
+MAX_TOKENS = 8192  # tokens of the answer, beside a thinking budget
 LEAST_BUDGET = 1024  # tokens; the API refuses a smaller thinking budget
 # efforts that the API lacks -> the nearest that it has
 _EFFORTS = {"minimal": "low", "xhigh": "high"}

@@ -5,7 +5,8 @@ item, then in the whole response. Deltas count; the later copies only supply wha
 
 Rules
 - `items` decides which item an event is about: servers name items badly or not at all.
-- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1.
+- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1, `0.c1`
+  content 1 of reasoning that came whole.
 - Every item except messages and calls is also a Resend: it goes back unchanged, in order. Of a
   message only the `phase` is one.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
@@ -56,7 +57,7 @@ class ResponsesDecoder(EventDecoder):
         # block -> its entry and the class of its parts
         self._open_blocks: dict[str, tuple[Item, type[Text | Thought]]] = {}
         self._unknown_kinds: set[str] = set()  # kept as Extra, once each
-        self._call_fault = CUT  # the fault of a call that is still open at the end
+        self._call_fault = CUT  # the fault of a call that is still open at the end, "" for none
 
     def _finish(self, out: list[Part]) -> None:
         """End the body: close open blocks and calls, as incomplete if the response is not done."""

@@ -5,11 +5,12 @@ both, send a new id with every event, or one index for all items; read literally
 answers and invents calls.
 
 Rules
-- An item is known by every name seen for it: its index, its id, and a call's `call_id`.
+- An item is known by the names that came with it (index, id, a call's `call_id`), and by later
+  ones until it has `_NAMES`.
 - A name that several items share decides only if the event has no unshared name of a known item.
 - A name never leads to an item of another kind.
-- A piece under an unknown name belongs to the newest open item of its kind. Without an open item,
-  or if that one was never announced and both have different ids, the piece begins a new item.
+- A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
+  none is open, or if that item was never announced and has an id other than the piece's.
 - An end under an unknown name ends the oldest open item of its kind; a call of another tool is
   passed over.
 """

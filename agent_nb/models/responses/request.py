@@ -89,7 +89,7 @@ def write_tool(spec: ToolSpec) -> dict[str, Any]:
         "name": spec.name,
         "description": spec.description,
         "parameters": spec.parameters,
-        "strict": False,
+        "strict": False,  # the API's default is true, which refuses schemas outside its subset
     }
 
 

@@ -5,8 +5,8 @@ works wherever there is a keyboard.
 
 Rules
 - On the keyboard, text of models and tools is plain and printable: nothing may reorder the line.
-- Only a clear yes allows; the end of the input denies; an interrupt stops the run.
-- Each button has an equal answer on the keyboard.
+- Only a clear yes or an edit allows; the end of the input denies; an interrupt stops the run.
+- Each answer that a button gives can also be typed.
 - An approval source (question -> decision) returns None if it can reach no user.
 - Once front ends count the views of the card, questions stay off the keyboard: after a reload no
   page shows the prompt of `input()`, which then blocks the main thread.
@@ -129,9 +129,9 @@ class ButtonApprovals:
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
         """Pass a decision to the `ask` that waits for it, if the click answers that question."""
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
-        # `exact`, if the question has one, proves that the click came from this question's card
         if answer is None or question is None:
             return
+        # `exact`, if the question has one, proves that the click came from this question's card
         if question.exact in ("", payload.get("question")):
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_set_answer, answer, decision)

@@ -8,7 +8,7 @@ Rules
 - A frame is called like its file, or `NAME` in `--attach NAME=FILE`; sheets add their names.
 - A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,
   with a warning if it holds another value by then.
-- The record holds the digest of a file, not its content.
+- The record holds the digest of a file, and of its content only what the model read.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Attached(msgspec.Struct, frozen=True):
 
     @property
     def mentions(self) -> list[Mention]:
-        """The files as the record names them."""
+        """The files as the record names them; the "" says that no `@name` mentions them."""
         return [Mention("", "file", file.name, digest_data(file.data)) for file in self.files]
 
     def load(self, shell: Any) -> Pointed:

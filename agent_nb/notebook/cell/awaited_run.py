@@ -81,7 +81,7 @@ def cell_host(screen: Screen | None) -> MainThread | None:
 
 
 def _find_shell() -> Any:
-    """Return the shell whose cell runs in this thread and shows its output, or None."""
+    """Return the shell, None on another thread or where the output is captured for a tool."""
     from IPython.core.getipython import get_ipython
 
     is_main = threading.current_thread() is threading.main_thread()

@@ -8,8 +8,8 @@ Rules
 - The data of figures and charts are read while they are formatted, because `plt.show()` closes a
   figure after displaying it.
 - `clear_output` in captured code drops the displays of that code; it does not clear the card.
-- Every hook is removed when the job ends. If other code has wrapped it meanwhile, it stays and
-  passes everything through.
+- A hook is removed when its job ends, one on a shell's displays when no capture is open any more.
+  If other code has wrapped it meanwhile, it stays and passes everything through.
 - A bar of `tqdm.notebook` is a widget: inside a tool its text line reaches the tool instead.
 """
 
@@ -200,7 +200,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
         if displays is not None and isinstance(data, dict):
             display_id = str((options.get("transient") or {}).get("display_id") or "")
             data = displays.take(data, display_id, update=bool(options.get("update")))
-            if data is None:
+            if data is None:  # only the card of the call shows it
                 return None
         return original(data, *args, **options)
 

@@ -29,7 +29,7 @@ class CellPrompt(msgspec.Struct, frozen=True):
     pictures: Sequence[Mapping[str, str]] = ()
 
     def restrict_mode(self, mode: str) -> str:
-        """Return `mode`, of a recorded prompt `replay`; then `live` raises UsageError."""
+        """Return `mode`, or `replay` for a recorded prompt. Raises UsageError if that is `live`."""
         if self.recorded and mode == "live":
             raise UsageError(NO_FAILED_CELL)
         return "replay" if self.recorded else mode

@@ -28,6 +28,7 @@ def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
 
     `namespace`: where functions are looked up. Raises UsageError for an unknown name.
     """
+    # a map counts as a choice, also of no tools: its rows get no default tools
     by_prompt = bool(options.own_tools or options.map)
     if options.tools == (NO_TOOLS,):
         return Toolset(chosen=options.tools, by_prompt=by_prompt)
@@ -37,7 +38,7 @@ def choose_tools(options: Options, namespace: Mapping[str, Any]) -> Toolset:
 
 
 def add_default_tools(agent: Agent) -> Agent:
-    """Return an agent with the default tools if the user chose none. Raises UsageError."""
+    """Return `agent`, with the default tools if the user chose none. Raises UsageError."""
     if not agent.tools.is_unchosen or not agent.choice.takes_tools:
         return agent
     return agent.equipped(load_default_tools())

@@ -44,6 +44,7 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     """Return the `readable_cells` without `cell` and those below it in the saved notebook."""
     order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
+    # -1: a cell that the saved notebook does not have counts as above
     return [ran for ran in readable_cells(shell, cell, file) if order.get(ran.id, -1) < here]
 
 

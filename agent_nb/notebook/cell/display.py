@@ -97,7 +97,7 @@ class Display:
         from ...view import LiveView, ViewOptions  # a test, which draws nothing, spares them
 
         self._mark_as_running(log, journal)
-        self._publish_parts([], log.run)
+        self._publish_parts([], log.run)  # empties the further outputs of the page it replaces
         self._view = LiveView.open(
             log,
             ViewOptions(

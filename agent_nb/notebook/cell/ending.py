@@ -3,7 +3,7 @@
 Why one class: a run ends well, fails, is stopped or never starts, and each leaves a valid notebook.
 
 Rules
-- Whatever happened, the log ends with `end` and the output holds a static page.
+- Whatever happened, the log ends with `end`; the output holds a static page if it shows pages.
 - A run that never began replaces no record: the former record stays in the output.
 - A run that failed without an answer adds no turn to the conversation.
 - A replay keeps the record that it was played from.
@@ -162,6 +162,7 @@ class Ending:
             numbers |= summarize_replay(self._played)
         elif differences:
             numbers["differences"] = differences
+        # `CellRun` removes the pressed button when it opens a view; without a view it goes now
         if self._replaced is not None and not self._display.opened:
             self._session.remove_button(self._cell.key)
         try:
@@ -209,13 +210,14 @@ class Ending:
         if turns is not None and record is not None:
             foreign = not (turns.own or self._session.library.is_from_kernel(record))
         turn = Turn(self._cell.key, run.log, self._options.new, foreign)
+        # committed even if it is no turn, since a live run drops the later turns all the same
         conversation.commit(turn, live=turns is None)
         if not is_turn(run.log):
             conversation.forget(self._cell.key)
 
 
 def close_log(log: EventLog, driver: Driver) -> EventLog:
-    """Return a driven run's log, completed if it was cut off. Raises Cancelled without events."""
+    """Return a driven run's log, completed if cut off. Raises Cancelled without event and fault."""
     if log.ended and not driver.abandoned:
         return log
     logged = list(log)

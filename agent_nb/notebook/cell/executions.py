@@ -107,7 +107,7 @@ def install_executions(shell: Any) -> None:
     if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
         _reach_threads[shell] = _current.reach_threads()
         shell.events.register(_EVENT, executions.begin)
-        executions.begin()
+        executions.begin()  # the running cell began before the hook
 
 
 def uninstall_executions(shell: Any) -> None:

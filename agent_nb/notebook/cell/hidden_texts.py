@@ -39,7 +39,7 @@ def hide_texts(shell: Any, replacements: Callable[[], Mapping[str, str]]) -> Cal
         return packed
 
     def stop() -> None:
-        if session.pack is pack_hiding:
+        if session.pack is pack_hiding:  # else other code has wrapped it, and it stays below
             session.pack = pack
 
     session.pack = pack_hiding

@@ -34,7 +34,7 @@ OURS = __name__.removesuffix("cell.interrupts")  # the prefix of our modules' na
 # data) sets this name to True: a press then interrupts it like the user's own code.
 STAND_IN = "ACTS_FOR_USER"
 KERNEL = "kernel interrupt"  # the source of a press by signal, in the log
-DOUBLE_CLICK = 0.25  # s; presses closer to the first one than this are one press
+DOUBLE_CLICK = 0.25  # s; a press sooner than this after the first one does not abandon the run
 
 
 class Interrupts:

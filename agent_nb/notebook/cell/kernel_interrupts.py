@@ -189,6 +189,7 @@ class CellScreen:
     def begin(self) -> None:
         """Begin to wait; a press just before counts if it has not cancelled anything yet."""
         self.interrupts.__enter__()
+        # within an agent cell, the handler of that cell has received the earlier presses
         if self._hooks is None or self._hooks.request.interrupts is not None:
             return
         presses, task = self._hooks.request.begin_wait(), asyncio.current_task()

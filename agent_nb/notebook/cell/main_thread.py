@@ -8,7 +8,7 @@ Rules
 - No exception of a job reaches the cell's loop: `run_cell` returns an Outcome, `call` raises to its
   caller (`_error_for_caller`).
 - Cancelling the waiter cancels the job's task; code that does not await gets KeyboardInterrupt.
-- After `close` no job starts, and waiters are cancelled.
+- After `close` no job starts, and waiting jobs end with the fault `Cancelled`.
 """
 
 from __future__ import annotations

@@ -78,9 +78,9 @@ class MapInputs:
             options.mapping,
             attachments=_row_attachments(options.attach, self._namespace),
             store=options.store or None,
-            check=False,
+            check=False,  # the cell itself fails, and makes the record
             record=False,
-            late=True,
+            late=True,  # `start` calls `ready`
         )
         return self._stream.given
 
@@ -114,7 +114,7 @@ class MapInputs:
     def start(
         self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
     ) -> Stream:
-        """Return the stream of a live map; a map has no context, notes or resumption."""
+        """Return the stream of a live map, which has its agent and takes none of the arguments."""
         return self._map.ready()
 
     def replay(

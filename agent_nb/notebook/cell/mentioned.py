@@ -129,7 +129,7 @@ class MentionTargets:
         return as_variable if variable in variables else None
 
     def _find_cell(self, name: Written, prompt: str, clean: Callable[[str], str]) -> _Target | None:
-        """Return the cell that `@cell:N` means, as it ran here last; else as it is saved."""
+        """Return the cell that the record means (as it ran here, else as saved), else cell N."""
         readable = readable_cells(self._shell, self._cell, self.file)
         recorded = self._find_recorded(name.text, prompt)
         cell = None
@@ -225,7 +225,7 @@ def digest_data(data: bytes) -> str:
 
 
 def _describe_file_change(mention: Mention) -> str:
-    now = _read_file(mention.name, mention.text, str)
+    now = _read_file(mention.name, mention.text, str)  # `str` redacts nothing: no text is shown
     if now is None:
         return "is gone"
     return "" if now.mention.digest == mention.digest else "changed"
@@ -238,6 +238,7 @@ def _is_among(path: str, written: Collection[str]) -> bool:
 def _describe_attached_changes(
     recorded: Sequence[Mention], written: Collection[str], attached: Sequence[Mention]
 ) -> Iterator[str]:
+    # a file of `--attach` has no `@name`, so the `text` of its mention is empty
     recorded_digests = {m.name: m.digest for m in recorded if m.kind == "file" and not m.text}
     current_digests = {m.name: m.digest for m in attached if m.kind == "file"}
     for name in dict.fromkeys((*recorded_digests, *current_digests)):

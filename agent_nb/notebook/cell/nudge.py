@@ -7,8 +7,8 @@ signal that another thread receives has the same effect.
 Rules
 - Python writes each signal to a socket (`signal.set_wakeup_fd`); a thread reads it and sends
   `NUDGE` to the main thread, whose system call returns. An unneeded nudge is harmless.
-- Our thread copies every signal but the nudges to the wakeup descriptor that was set before. It
-  stops when the last job has left: the descriptor may be another file then.
+- Our thread copies every signal but the nudges to the wakeup descriptor that was set before, until
+  the last job has left: the descriptor may be another file then.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
 - One thread and one pair of sockets serve the process: a cell has several jobs.
 - Outside the main thread, or where `NUDGE` is missing or already handled, nothing happens.
@@ -86,7 +86,7 @@ class Nudger:
 
     def _watch(self, signals: socket.socket, main: int, nudge: int) -> None:
         """Send `nudge` to the thread `main` after each SIGINT, and copy all other signals."""
-        while signals.recv(1, socket.MSG_PEEK):
+        while signals.recv(1, socket.MSG_PEEK):  # waits; `_copy_signals` takes the byte
             with self._lock:
                 current = self._round
                 numbers = _copy_signals(signals, current.former, nudge)
@@ -118,7 +118,7 @@ def _copy_signals(signals: socket.socket, former: int, nudge: int) -> bytes:
         return b""
     foreign = numbers.replace(bytes([nudge]), b"")
     if former != -1 and foreign:
-        with suppress(OSError):
+        with suppress(OSError):  # full or closed: its owner misses the signal
             os.write(former, foreign)
     return numbers
 

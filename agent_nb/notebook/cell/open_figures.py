@@ -5,8 +5,8 @@ terminal a figure stays open, unseen, and the next plot would be drawn into it.
 
 Rules
 - The figures that a call opens belong to its result, like those that a kernel displays.
-- A backend without windows keeps nothing open; windows are left to the user.
-- The current figure stays the same; nothing is imported.
+- Without windows, a figure that a call opened is closed after it; windows are left to the user.
+- Listing the figures keeps the current one; nothing is imported.
 """
 
 from __future__ import annotations

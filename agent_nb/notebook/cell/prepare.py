@@ -68,7 +68,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
             notes=[*self.notes, *notes],
             resume=resume,
             context=context,
-            check=False,
+            check=False,  # the cell itself fails, and makes the record
             record=False,
         )
 
@@ -89,7 +89,7 @@ def read_prompt(session: Session, cell: Cell, options: Options) -> CellPrompt:
     """
     pictures: list[dict[str, str]] = []  # the template adds those that the text names
     written = cell.body.replace("\r\n", "\n").strip()
-    if options.map:  # filled in for each row
+    if options.map:  # filled in for each row; without `written`, since `@name` means nothing here
         return CellPrompt(written)
     template = PromptTemplate(written)
     text = template.fill(session.shell.user_ns, pictures)
@@ -161,7 +161,7 @@ def gather_context(
         options.context,
         agent.tools,
         prompt.text,
-        always=not options.map,  # a row needs no variables unless a tool shares them
+        always=not options.map,  # for `%agent context`: the rows of a map are sent no context
         above=above,
         pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )

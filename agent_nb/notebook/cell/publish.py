@@ -50,6 +50,7 @@ def reply(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
         or not (options.get("replies") is True and options.get("unshown") is True)
     ):
         return False
+    # single=False keeps the numbers of other runs in this reply
     shell.payload_manager.write_payload({"source": METADATA_KEY, "numbers": numbers}, single=False)
     return True
 

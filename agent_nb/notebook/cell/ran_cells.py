@@ -30,7 +30,7 @@ from ..identity import Cell
 from . import executions
 from .capture import is_capturing
 
-MOST_CELLS = 200  # cells
+MOST_CELLS = 200  # the newest, which are kept
 LONGEST_TEXT = 20_000  # characters of a text
 _EVENT = "post_run_cell"
 # lines of `%agent` commands, which are not the user's code
@@ -96,13 +96,13 @@ class RanCells:
         """Note the cells of the shell's history."""
         history = getattr(shell, "history_manager", None)
         for count, raw in enumerate(getattr(history, "input_hist_raw", ())):
-            if count and isinstance(raw, str):
+            if count and isinstance(raw, str):  # the entry 0 is no cell
                 shown = _history_traceback(history, count)
                 ran = RanCell(count=count, result=_read_result(shell, count), traceback=shown)
                 self._add(ran, raw)
 
     def _add(self, ran: RanCell, raw: str) -> None:
-        """Put a cell with the text `raw` in place of its former run, unless it is an agent cell."""
+        """Put a cell with the text `raw` in place of its former run; an agent cell removes that."""
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         code = _cut_text(code)
         key = ran.id or f"[{ran.count}]"

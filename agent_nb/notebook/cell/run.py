@@ -182,7 +182,7 @@ class CellRun:
         self._inputs = prepare_inputs(
             session, cell, options, conversation, prompt, pictures=pictures
         )
-        self._display = self._new_display()
+        self._display = self._new_display()  # again: now the options are known
         self._controls.set_view_kind(self._display.kind)
         self._secrets = collect_secrets()
         self._agent = agent = make_agent(

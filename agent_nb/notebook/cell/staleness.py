@@ -6,9 +6,9 @@ Rules
 - The text of a cell is the newer of two: as it ran in this kernel, or as it was saved.
 - The conversation before a cell is what this kernel would send; for a cell that has not run here,
   it comes from intact records of the cells above.
-- Only the expressions of a prompt are evaluated; a cell whose inputs cannot be computed is
-  `unknown`.
-- A cell is also stale if variables that its recorded run used look different now.
+- Only the expressions of a prompt and of `--map` are evaluated; a cell whose inputs cannot be
+  computed is `unknown`.
+- A cell is also stale if variables, files or cells that its recorded run used are different now.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .prepare import read_prompt
 LONGEST_PROMPT = 50  # characters of a prompt
 State = Literal[
     "recorded",  # a record has its inputs: it can be replayed
-    "stale",  # the newest record has other inputs, or the variables that its run used look different
+    "stale",  # the newest record has other inputs, or what its run used has changed
     "tampered",  # the record that would count was changed after it was made
     "unrecorded",  # it has no record
     "imported",  # it shows a run of another system (`--from`), which has no inputs

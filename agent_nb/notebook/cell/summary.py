@@ -21,7 +21,7 @@ from ...wire import redact_value
 from ..notices import print_warning
 
 VERSION = 1  # of the numbers
-LONGEST_TEXT = 2000  # characters of a text in the metadata
+LONGEST_TEXT = 2000  # characters of a text in the numbers of a replay or a drift
 MOST_ITEMS = 50  # items of a list there
 _RARE = frozenset({"rows", "denied", "cost", "error", "limit"})  # numbers that most runs lack
 

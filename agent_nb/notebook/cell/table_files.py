@@ -32,7 +32,7 @@ MOST_COLUMNS = 10_000  # of any table
 MOST_CELLS = 5_000_000  # of an Excel file
 MOST_VALUES = 200_000_000  # of a Parquet file
 MOST_SHEETS = 20  # of an Excel file; further ones are left out
-_LONGEST_HEADER = 1_000_000  # characters
+_LONGEST_HEADER = 1_000_000  # characters of the first line
 _SEPARATORS = ",;\t|"
 _TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
 _PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
@@ -133,7 +133,7 @@ def _too_large(name: str) -> str:
 
 
 def _find_separator(header: str) -> str:
-    """Return the separator that occurs most often in the first line, outside quotes."""
+    """Return the most frequent separator of the first line, outside quotes; of equals the first."""
     plain = "".join(header.split('"')[::2])
     return max(_SEPARATORS, key=plain.count)
 

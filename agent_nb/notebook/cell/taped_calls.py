@@ -25,9 +25,9 @@ class TapedCall(msgspec.Struct, dict=True):
     """A model call of a cell, redacted; `recorded` is the id of the record that it was served."""
 
     exchange: Exchange
-    began: float
+    began: float  # epoch seconds
     ended: float
-    recorded: str = ""
+    recorded: str = ""  # "": it was sent
     run: str = ""  # the id of the run whose journal it has
 
     @cached_property
@@ -82,12 +82,13 @@ class CellCalls:
 
 
 def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
-    """Return the calls without those that were refused for a time and sent again."""
+    """Return the calls without those that were sent again, which count as attempts of the last."""
     left: list[TapedCall] = []
     attempts = [1] * len(calls)
     for number, call in enumerate(calls):
         again = _find_again(calls, number) if call.exchange.response.is_retried else None
         if again is None:
+            # the exchange of a served call has the attempts of its record already
             most = max(attempts[number], call.exchange.attempts)
             call.exchange = msgspec.structs.replace(call.exchange, attempts=most)
             left.append(call)

@@ -77,6 +77,7 @@ class LiveLine:
         self._metadata = {METADATA_KEY: RunNumbers({RunNumbers.LIVE: execution})}
         self._display = {"display_id": f"agent-nb-calls-{execution}"}
         watched = cell.kernel and not is_unshown(cell) and not is_headless(cell)
+        # where no user watches, the line has ended before it begins
         self._ended = not watched or choose_view_kind("auto", cell) == "text"
         self._lock = threading.Lock()  # never held while the line is drawn
         self._drawing = threading.Lock()  # held while the line is drawn, so that `end` waits

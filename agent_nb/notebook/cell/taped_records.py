@@ -50,7 +50,7 @@ class TapedRecords:
         self._library = library
         self._rules: list[Any] = []  # those that the masks were made of
         self._masks = TapeMasks()
-        # hash of a record -> what was read of it
+        # hash of a record -> what was read of it; None: nothing replays it
         self._recordings: dict[str, Recording | None] = {}
         # `id()` of a record in memory -> the record, and whether this user made it; the library
         # returns the same objects for the next cell, unless the file has changed
@@ -66,7 +66,7 @@ class TapedRecords:
             if not is_own and not (covers_record(trust, record) and is_intact(record)):
                 foreign += 1
                 continue
-            with suppress(UsageError):
+            with suppress(UsageError):  # a damaged record
                 if (recording := self._read(record)) is not None:
                     records[recording.record] = record
                     recordings.append(recording)

@@ -145,6 +145,7 @@ class NotebookTape:
             if calls.is_live:
                 return self._go_live(calls, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
+            # `in_test`: the mode is `replay`, which users can choose outside a test, too
             cell, in_test = calls.execution.cell.id, calls.mode == "replay"
             answer = calls.served.index.take(redacted, cell, calls.used, errors=in_test)
             if isinstance(answer, Recording):

@@ -57,7 +57,7 @@ class UnseenQuestions:
         """Return the answer of the source `ask`, or a denial once no view shows the question."""
         answer = asyncio.ensure_future(ask(question))
         try:
-            while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:
+            while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:  # [0]: what is done
                 if self._views().lost and not self._reachable_elsewhere():
                     self._denied.add(question.call_id)
                     return Decision(False, reason=UNSEEN)

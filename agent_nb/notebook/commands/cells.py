@@ -28,6 +28,7 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
         none = f"The run {run.id} offered no cell."
         show_parts(session, _offer_table(offers) if offers else none)
         return
+    # few digits: `int` raises ValueError for thousands of them
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
     if not 0 < number <= len(offers):
         offered = _describe_offers(offers, latest=not arguments[1:])

@@ -3,7 +3,7 @@
 Why: users say yes beside a call or a cell, and need one known place to see and withdraw it.
 
 Rules
-- A tool is allowed until the kernel restarts; a line of `%agent status` says which.
+- A tool is allowed until it is revoked or the kernel restarts; `%agent status` says which.
 - The docstring of a command is the help that users read.
 """
 

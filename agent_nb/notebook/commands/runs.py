@@ -80,7 +80,7 @@ def reset_conversations(session: Session, arguments: list[str]) -> None:
 
 
 def find_run(session: Session, arguments: list[str]) -> Run:
-    """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
+    """Return the first run whose id begins with the argument, or the latest. Raises UsageError."""
     runs = [run for listed in session.runs.values() for run in listed]
     if not runs:
         raise UsageError("No run yet in this session.")

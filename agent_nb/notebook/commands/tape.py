@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _USAGE = (
     "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
 )
-# option -> reads its value; in the order of the arguments of `Tape.limit`
+# option -> reads its value; in the order of the arguments of `NotebookTape.limit`
 _LIMITS: dict[str, Callable[[str], float]] = {"--rpm": int, "--concurrency": int, "--budget": float}
 
 

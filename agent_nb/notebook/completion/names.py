@@ -195,7 +195,7 @@ MENTIONS: dict[str, Source] = {
 
 
 def conversation_names(session: Session, prefix: str) -> list[str]:
-    """Return the conversations of this kernel."""
+    """Return the default conversation and those of this kernel."""
     return [DEFAULT_CONVERSATION, *(c.name for c in session.conversations)]
 
 

@@ -58,7 +58,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 def unmet_requirements() -> Iterator[str]:
     """Describe each required package that is missing or too old; extras do not count."""
-    if not find_version(PACKAGE):
+    if not find_version(PACKAGE):  # then no metadata lists the requirements
         return
     for line in requires(PACKAGE) or ():
         requirement = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)

@@ -41,7 +41,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
         return render_page(runs)
     if name in PAGES:
         return "\n".join(make_bundle(run.log)[PAGES[name]] + "\n" for run in runs)
-    if name.partition(":")[0] not in list_plugins("codecs"):
+    if name.partition(":")[0] not in list_plugins("codecs"):  # `codec` or `codec:form`
         raise UsageError(unknown_name("form", form, [*PAGES, *list_plugins("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"

@@ -4,7 +4,7 @@ Why: a record is long lines of JSON. Without these drivers a diff shows them, an
 different cells get a conflict.
 
 Rules
-- The diff shows the newest execution of each cell, without ids, times, tokens and outputs.
+- The diff shows each cell and its newest execution, without ids of runs, times, tokens and outputs.
 - The merge keeps runs that either side added, and drops those that either side removed.
 - Outputs of a cell come whole from one side: the file is a notebook even where a conflict is left.
 - A pager may show the text of the diff, so its control characters are escaped.
@@ -147,7 +147,7 @@ def _merge_as_text(paths: Sequence[Path]) -> bool:
 
 
 def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
-    """Install the drivers in the repository of `folder`; return the steps done.
+    """Install the drivers in the repository of `folder`; return the steps done, then advice.
 
     `filtered` keeps records out of commits. Raises UsageError without a repository or git.
     """

@@ -128,7 +128,7 @@ class Library:
         """Return the recorded turns of `conversation` in the cells above, in notebook order.
 
         Empty if a runner sent the records of the cell, because the runner executes the cells above
-        it anyway, and if the file does not hold the cell.
+        it anyway, and if the cell has no id or the file does not hold it.
         """
         file = self.file(cell.runner_options)
         cell_id = file.id_of(cell) if cell.id else ""
@@ -192,7 +192,7 @@ def select_cell_records(
     occurrence: int = 1,
     order: Sequence[str] = (),
 ) -> list[Record]:
-    """Return the records of one cell, newest first.
+    """Return the records of one cell, in the order of `runs`.
 
     A cell is found by its id, else by the hash `source` of its text: the `occurrence`-th cell with
     that text counts. (Some front ends send no ids, and some tools renumber the cells.) `runs`:

@@ -5,8 +5,8 @@ A map asks one prompt for each row of a table; its store is a file with the answ
 Why: stored rows outlive a kernel and hold answers that the user has paid for.
 
 Rules
-- Only rows of maps that this kernel or this user made are removed: a stranger's record could name
-  the store of another map.
+- `forget_maps` removes only rows of maps that this kernel or this user made: a stranger's record
+  could name the store of another map. `forget_all` removes all rows in the state folder.
 - A store that cannot be used is reported; the rows of the others are forgotten.
 """
 

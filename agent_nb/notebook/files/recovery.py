@@ -143,7 +143,7 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
     header = lost.header
-    taped = bool(header.execution)
+    taped = bool(header.execution)  # only the journal of a taped call names one
     provenance = Provenance(
         cell=header.cell,
         conversation=Provenance.NO_CONVERSATION if taped else header.conversation or "main",

@@ -6,8 +6,8 @@ Rules
 - All calls that may run again are listed, with the arguments they ran with.
 - A taped model call is shown as its answer and all tool calls in it, which the notebook's own code
   runs. Both are read from the response that is served, not from the events beside it.
-- Calls of built-in tools without an effect are only counted, unless a cell may redefine a tool of
-  that name: the notebook decides what a tool does, not the record.
+- Calls of built-in tools without an effect are only counted, unless a cell redefines a tool of that
+  name, as far as `tool_names` sees: the notebook decides what a tool does, not the record.
 - Text of a record is shown printable and bounded; arguments and answers that are cut are counted.
 - A record that was changed, or whose cell is gone, is not signed.
 - The signature covers the text of the cell as it is in the notebook now.
@@ -227,7 +227,7 @@ def _review_record(
     try:
         calls = _read_calls(record, quiet)
         answers = [a.text for a in read_answers(record)] if record.get("tape") else []
-        RecordedCall.digest_all(record)
+        RecordedCall.digest_all(record)  # raises for calls that cannot be signed
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
     call_texts = [_format_call(call, count) for call, count in calls.listed]

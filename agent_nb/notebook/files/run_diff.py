@@ -5,10 +5,10 @@ did differently.
 
 Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
-  tokens and chunks do not count.
+  tokens, chunks and retries do not count.
 - Turns are aligned in order; within a turn, parts of the same kind and name.
-- Calls that the rows of a map made are not in the run's own log: they get turn 0 and come after
-  the parts of that log. Equal ones are listed once, with their number.
+- Calls that the rows of a map made are not in the run's own log: they get turn 0, which a report
+  shows first, and end its parts. Equal ones are listed once, with their number.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 

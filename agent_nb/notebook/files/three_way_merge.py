@@ -5,8 +5,8 @@ Why: outputs, records and execution counts are one result; lines mixed from two 
 notebook that has never run.
 
 Rules
-- The runs of both sides stay, except runs that one side has removed. Signatures and the marks of
-  forgotten runs stay, too.
+- The runs of both sides stay, except those that one side has removed and no execution uses.
+  Signatures and the marks of forgotten runs stay, too.
 - The outputs of a cell come whole from the side that changed them.
 - If both sides changed them, the first of these that applies decides: the side that was taken for
   the last differing cell above in the same conversation; the side with the newer run; theirs, if

@@ -1,12 +1,13 @@
 """The names in the text of a notebook's cells that may be tools.
 
 Why: a policy may name a tool that a later cell defines; a name that occurs in no cell is a mistake
-in the policy.
+in the policy. A review (`review`) asks whether a cell redefines a built-in tool.
 
 Rules
 - Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
-- The name of every function, variable, import and `name="…"` counts: a name that is not a tool
-  does no harm, it only hides a mistake in a policy.
+- Names of functions, imports and `name="…"` count, and variables that begin a line. Those of
+  classes, of `a, b = …` and of further lines of an import are not seen. A name that is not a tool
+  does no harm: it only hides a mistake in a policy.
 """
 
 from __future__ import annotations

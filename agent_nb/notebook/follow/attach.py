@@ -4,7 +4,7 @@ Why: a notebook can watch, and keep, a run that a server or another notebook beg
 
 Rules
 - In the mode `replay` the record is shown and the server is not asked.
-- Otherwise a record is shown only if the server does not answer.
+- In `auto` a record is shown only if the server does not answer, in `live` never.
 - Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
 - A cell must not contain a token: `--token NAME` names a variable that holds it.
 """

@@ -77,7 +77,7 @@ class Cards:
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
-        """Show a run that begins; after the first `MOST_RUNS`, runs are only counted."""
+        """Show a run that begins; further ones go only to the runner's file, and are counted."""
         write_events(self._cell, log)
         if len(self._displays) >= MOST_RUNS:
             self._not_shown += 1
@@ -116,6 +116,7 @@ class Cards:
             record = dict(equal or imported_record(shown.log, self._cell))
             self.records.append(record)
         summary = summarize_run(shown, recorded=is_recorded)
+        # counts as replayed, since no model was called: a test reports runs that were not
         numbers = {**summary, "imported": title, "replayed": True}
         if self._strict and equal is None and self._former:
             numbers["drift"] = find_drift(run.log, self._former)

@@ -94,6 +94,7 @@ class ForeignRun(FollowRun):
         """Open the source, or find the record to show instead. Raises UsageError."""
         _refuse_other_options(self.cell.line)
         self._options = options = self._parse_options()
+        # default options: the text is neither the prompt of a map nor of `--fix`
         prompt = read_prompt(self.session, self.cell, Options()).text
         mode = rerun_mode("live" if options.live else options.rerun, self.cell)
         records = [r for r in self._list_records() if r.get("source") == self.cell.text_hash]

@@ -22,8 +22,8 @@ CHANGES = ("improved", "worse", "same", "missing")
 class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
     """Two evaluations of the same rows, `b` compared with `a`.
 
-    `names` are theirs in texts. `pairs` holds each row with its scores on both sides. `statistic`
-    is the mean difference with its interval.
+    `names`: what texts call `a` and `b`. `pairs` holds each row with its scores on both sides.
+    `statistic` is the mean difference with its interval.
     """
 
     a: Evaluated

@@ -83,6 +83,7 @@ def compare(
     statistic = summarize_pairs(
         [score_a for score_a, _ in complete],
         [score_b for _, score_b in complete],
+        # 1 keeps repeats out of the description; `notes` names them if the two sides differ
         repeats=a.repeats if a.repeats == b.repeats else 1,
         level=check_level(a.level if level is None else level),
         bounded=a.bounded and b.bounded,

@@ -168,7 +168,8 @@ def scorer_of(
 def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     """Return `sample` random rows, in the order of the data, the same for the same `seed`.
 
-    All rows if `sample` is None or not fewer than them. Raises UsageError for `sample` below 1.
+    Return all rows if `sample` is None, or at least their number. Raises UsageError for other
+    values than whole numbers from 1.
     """
     if sample is None:
         return rows

@@ -32,8 +32,8 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     `scored_by` names the scorer; `judged`: the scorer is a judge. `level`: of the interval.
     `bounded`: the scorer's scores lie in 0 to 1. `answering` and `judging` are the tokens and
-    dollars of the answers and of the judge. `failed_as`: the score of an answer that failed (None:
-    left out).
+    dollars of the answers and of the judge. `failed_as`: the score of an answer that failed or
+    could not be scored (None: left out); it may lie outside 0 to 1 although `bounded` is set.
     """
 
     name: str

@@ -56,7 +56,7 @@ class JudgeScore:
         self._judge = judge
         self._expected = expected
         self._options, self._map_options = options, map_options
-        self._output = None  # the type of its answers, unless it has one
+        self._output = None  # None: the judge answers with its own type
         if judge.output is None:
             self._output = verdict_type()
         else:

@@ -47,7 +47,7 @@ def plot_scores(evaluation: Evaluated, ax: Axes | None = None) -> Axes:
     repeats = f" (mean of {evaluation.repeats} repeats)" if evaluation.repeats > 1 else ""
     ax.set_xlabel(f"score of a row{repeats}")
     if evaluation.mean is not None:
-        top = ax.get_ylim()[1] * 1.12
+        top = ax.get_ylim()[1] * 1.12  # above the bars, where the mean is drawn
         ax.set_ylim(0, top * 1.06)
         _draw_mean(ax, evaluation.mean, evaluation.interval, top)
     mean = _describe_mean(evaluation.mean, evaluation.interval)

@@ -198,7 +198,8 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     """Return which of `ARGUMENTS` to call a function with, and whether to pass them by name.
 
     They go by name if the function takes some of `ARGUMENTS` and requires no others; else by
-    position: the answer, and the row if it requires two. Raises UsageError if it requires more.
+    position: the answer, and the row if it requires two. Raises UsageError if it requires more, or
+    takes no arguments.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -58,7 +58,7 @@ class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def summarize_rows(
     scores: Sequence[float], *, repeats: int, level: float, bounded: bool
 ) -> Statistic:
-    """Return the mean score of rows, each asked `repeats` times; `bounded`: scores are 0 to 1."""
+    """Return the mean score of rows, each asked `repeats` times; `bounded`: all are in 0 to 1."""
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     is_share = _is_zero_one(scores)
@@ -120,7 +120,10 @@ def _describe_repeats(repeats: int, *, agree: bool) -> str:
 
 
 def _describe_interval(interval: Interval | None, values: Sequence[float], no_spread: str) -> str:
-    """Return an interval in words, or why there is none; `no_spread`: why, if all are equal."""
+    """Return an interval in words, or why there is none.
+
+    `no_spread`: the reason to give if there are enough values.
+    """
     if interval is not None:
         return f"{interval.level * 100:g} % {interval.method} interval"
     reason = f"fewer than {FEWEST} rows" if len(values) < FEWEST else no_spread

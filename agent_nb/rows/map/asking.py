@@ -76,7 +76,10 @@ class LocalRows:
         self.limit(rpm)
 
     def limit(self, rpm: int | None) -> None:
-        """Limit the endpoints to `rpm` requests a minute until `aclose` (None: no added limit)."""
+        """Limit the endpoints to `rpm` requests a minute (0, None: no added limit).
+
+        The limit holds until the next call or `aclose`.
+        """
         limits = ExitStack()
         limits.enter_context(
             Limiter.limit_endpoints([model for model, _ in self._basis.models], rpm=rpm)

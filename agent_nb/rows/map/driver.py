@@ -283,7 +283,10 @@ class MapDriver:
             self._halt(events.Error(code=code, message=message))
 
     def _explain_cut(self, result: RowResult) -> RowResult:
-        """Return the result; an interrupted one loses its run (not stored) and names the limit."""
+        """Return a result; an interrupted one loses its run, which is not stored.
+
+        If a limit ended the map, that result gets the status `limit` and names the limit.
+        """
         if result.status != "interrupted":
             return result
         result = msgspec.structs.replace(result, run="")

@@ -34,7 +34,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 0
 
     def result(self, status: Status = "pending", **fields: Any) -> RowResult:
-        """Return a result without a run, for a row not asked yet; `fields`: see `RowResult`."""
+        """Return a result of this row, by default that it is not asked yet.
+
+        `fields`: those of `RowResult`.
+        """
         return RowResult(position=self.position, key=self.key, status=status, **fields)
 
 

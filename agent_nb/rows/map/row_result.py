@@ -133,7 +133,7 @@ def typed_output(result: RowResult, kind: OutputType | None) -> Any:
 
 
 def failed_result(row: Row, fault: Exception) -> RowResult:
-    """Return the result of a row whose run could not begin."""
+    """Return the result of a row that an exception kept from being asked to the end."""
     kind, error = "internal", f"{type(fault).__name__}: {fault}"
     if isinstance(fault, UsageError):
         kind, error = "usage", str(fault)

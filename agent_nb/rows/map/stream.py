@@ -320,8 +320,8 @@ def start_map(
     rows are kept (None: in the user's state folder; False: none). `record`: whether a notebook may
     record the map or play its record. `late`: the caller calls `ready`, unless the caller plays a
     record. `client`: the Dask client whose workers ask the rows (`cluster`). `finish` computes the
-    final state of the log. Raises UsageError for data, a prompt, options or tools that cannot be
-    used.
+    final state of the log. `check`: awaiting a map that failed raises RunFailed. Raises UsageError
+    for data, a prompt, options or tools that cannot be used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))

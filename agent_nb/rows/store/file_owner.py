@@ -38,7 +38,7 @@ def _user() -> int:
 
 
 def _owner_of_new_file(folder: Path) -> int:
-    """Return the owner of new files in a folder; -1 where none can be made."""
+    """Return the owner of new files in a folder; -1, which no file has, where none can be made."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.fstat(file.fileno()).st_uid

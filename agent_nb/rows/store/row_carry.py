@@ -5,7 +5,8 @@ are then readable only through the handle that is still open.
 
 Rules
 - A row that the new file lacks is copied as it is; its signature is checked when it is read. If
-  both files have a row, the version that is final for this user stays.
+  both files have a row, that of the new file stays, unless only the other is over (`StoredRow`).
+- A row of more than `LARGEST_VALUE` bytes is not copied: readers leave it out in any case.
 - Attempts and claims on rows are copied where the new file has none. The claims of open stores on
   the former file itself are not copied.
 - All of it is part of the caller's transaction, so that a kill leaves the former file complete.
@@ -56,7 +57,7 @@ def _read_stored_bytes(connection: Connection, keys: Sequence[str]) -> dict[str,
 def _find_final_only_in_former(
     former: Connection, connection: Connection, keys: Sequence[str], secret: bytes
 ) -> set[str]:
-    """Return the keys of the rows that are final for this user in the former file only."""
+    """Return the keys of the rows that are over (`StoredRow.over`) in the former file only."""
     if not keys:
         return set()
     before, now = (row_records.find_rows(each, keys, secret) for each in (former, connection))

@@ -12,8 +12,8 @@ Rules
   stranger's file brings no trigger or view.
 - Symbolic links are refused. So is a rollback journal that names another file, because SQLite may
   delete that file.
-- A file of another user is only read, since its owner could read what is written. A third user's
-  journal or log beside the file is refused: SQLite would apply it to the rows.
+- A file of another user is opened with `read_only` alone: its owner could read what is written. A
+  third user's journal or log beside the file is refused: SQLite would apply it to the rows.
 - Each transaction and each reading checks that the path still leads to the open file. If the file
   was replaced, the new one is opened and `generation` grows; the old one stays readable (`former`)
   until `drop_former`.
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x414E4252  # "ANBR"
 VERSION = 1
 LOCK_TIMEOUT = 10.0  # seconds to wait for another process's transaction
-LARGEST_VALUE = 16 << 20  # bytes
+LARGEST_VALUE = 16 << 20  # bytes of a record or a payload; a larger one counts as missing
 MOST_VALUES = 500  # of one statement
 MOST_TRIES = 5  # to begin a transaction or reading while the file is replaced again and again
 _T = TypeVar("_T")
@@ -103,7 +103,8 @@ class RowFile:
     """The file at one path, opened at once for reading; threads take turns at transactions.
 
     Every method raises UsageError with advice if the file cannot be used. `generation` counts how
-    often a file was opened at the path: at first, when it was replaced, and to write after reading.
+    often a file was opened at the path: at first, when it was replaced, to write after reading, and
+    to read under its link once a writer has made that.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -335,7 +336,7 @@ class RowFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Yield the connection for one statement that only reads; also inside a transaction."""
+        """Yield the connection for statements that only read; also inside a transaction."""
         with self._lock, self._translate_errors():
             handle = self._handle
             if handle is None or not handle.connection.in_transaction:

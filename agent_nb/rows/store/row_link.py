@@ -8,11 +8,11 @@ Rules
 - The link of `rows.sqlite` with inode 0x1a2b is `.rows.sqlite.1a2b` in the same folder. Its journal
   is named after the link, so it belongs to that inode only.
 - As long as the link exists, the system gives its inode to no other file. So the link is made
-  before a transaction writes, and only a holder of the write lock removes it.
+  before a transaction writes, and is removed under the write lock, or if its journal is not hot.
 - On a file system without hard links, the file is opened under its own name.
 - A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- Only `is_logged` opens a store file itself, and only if a write-ahead log is beside it: closing a
-  file that is open elsewhere in this process drops all locks of the process on it.
+- Of this module only `is_logged` opens a store file itself, and only if a write-ahead log is beside
+  it: closing a file that is open elsewhere in this process drops all locks of the process on it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Why apart from `row_store`: these functions run statements; `row_store` opens th
 Rules
 - A record is read back whole, with its payloads. A record that is too large or is not JSON counts
   as missing; `find_rows` also leaves out a record that names another row.
-- A payload that several rows share is stored once, and removed with the last of these rows.
+- A payload that several rows share is stored once; `forget_unused` removes it when no row uses it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
 
 
 def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
-    """Return the next records of a map after the row id `after`, and the last id; 0: the end."""
+    """Return (last row id, records) of a map's next page after the id `after`; (0, []): the end."""
     rows = connection.execute(
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST_VALUE, PAGE),
@@ -88,7 +88,7 @@ def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, lis
 
 
 def name_map(connection: Connection, map_id: str, title: str) -> None:
-    """Store the title that names a map in a list, unless the map has one."""
+    """Store the title under which lists show a map, unless the map has one."""
     connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", (map_id, title))
 
 

@@ -5,8 +5,8 @@ Why: answers cost money, and a kernel may die in the middle of a map.
 Rules
 - A row is stored under its key (`rows.map.keys`) as the signed record of its run. The record
   contains the key, so that the signature of one row is not valid for another.
-- A row is final if this user signed it and its run ended `ok`. Other rows are returned too, and may
-  be claimed again; the caller decides whether to trust a stranger's signature.
+- A row is over (`StoredRow`) if this user signed it and its run ended `ok`. Other rows are returned
+  too, and may be claimed again; the caller decides whether to trust a stranger's signature.
 - A claim is a lease in wall-clock time (`row_claims`): until it expires, no other owner asks the
   row.
 - A file may hold the rows of several maps; keys are unique over all of them.
@@ -145,7 +145,7 @@ class RowStore:
     def claim(self, keys: Sequence[str], lease: float) -> set[str]:
         """Claim rows for `lease` seconds; return the keys of the rows that this owner has now.
 
-        The other rows are stored and final, or another owner's claim on them holds.
+        The other rows are over, or another owner's claim on them holds.
         """
         ours: set[str] = set()
         for batch in split_batches(keys):
@@ -175,7 +175,7 @@ class RowStore:
         """Sign and store rows, and end the claims on them; return key -> attempts of all owners.
 
         `rows`: (key, record, how often it was asked since it was claimed). A stored row survives
-        the end of the process. A row that another owner made final meanwhile stays as it is.
+        the end of the process. A row that is over already, by another owner, stays as it is.
         """
         attempts: dict[str, int] = {}
         signed = ((k, sign_record({**record, "row": k}, self._key), n) for k, record, n in rows)

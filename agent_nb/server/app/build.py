@@ -3,7 +3,7 @@
 Why middleware: a route that is added later is guarded too.
 
 Rules: every request needs an allowed host name and, except the health check, the token or the
-cookie. CORS is off by default.
+cookie. CORS is off by default; where it is on, it answers preflight requests before this check.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class _Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # not a request; `serving` switches WebSockets and lifespan events off
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -90,7 +90,7 @@ class Endpoints:
         return JSONResponse({"status": "ok"})
 
     async def login(self, request: Request) -> Response:
-        """Return a cookie in exchange for the token, which the guard has checked before."""
+        """Return a cookie in exchange for the token (or cookie) that the guard has checked."""
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
         name = cookie_name(port_of(request.scope))

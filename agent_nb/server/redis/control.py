@@ -10,8 +10,8 @@ Rules
 - An answer names the question that its sender saw, and counts only if this question is still open.
 - A message that `messages` rejects changes nothing. Up to `MOST_LOGGED` rejections of a run are
   logged.
-- A server that has readers of a run sends `listening` again and again. The run waits for answers
-  only while such messages arrive.
+- A server that has readers of a run sends `listening` again and again. A run without readers in its
+  own process waits for answers only while such messages arrive.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
 
 Once a client requests a run of another process (`find`), a mirror in this process reads the run
-from Redis for all local subscriptions. The hub drops the mirror when the run has no more readers.
+from Redis for all local subscriptions. The hub drops a mirror without readers (`mirrors.IDLE`).
 
 Why: the server of a team must show the runs of kernels that it did not start.
 

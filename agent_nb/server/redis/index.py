@@ -89,7 +89,7 @@ class Index:
         return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
     async def list_runs(self) -> list[Published]:
-        """Return the info of all runs, the newest last. Raises HubAway."""
+        """Return the info of the newest `MOST` runs, in their order. Raises HubAway."""
         entries = await self._read_range(-MOST, -1)
         known = [run for name, run in entries if run is not None and run.info.run == name]
         beats = await self._link.pipe(

@@ -6,7 +6,7 @@ Why: all users of Redis must see an outage in the same way, and none may reveal 
 
 Rules
 - If Redis is unavailable, `HubAway` is raised; if it refuses a command, a `Refusal` is returned in
-  place of the reply. Neither text contains user or password.
+  place of the reply, but `read` raises `HubAway` then, too. Neither text contains user or password.
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
 - The beginning and the end of an outage are logged once. A beginning is not logged before Redis has
   answered for the first time, nor within `_QUIET` seconds of the last one. The waits between

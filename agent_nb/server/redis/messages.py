@@ -44,8 +44,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     back: the inbox in Redis for the reply.
     call, question: the id of the call and its `question_hash`.
     allow, args, scope, reason: the answer to a question, as in `Decision`.
-    A reply has the nonce of the message that it answers. `done`: the kernel obeyed that message;
-    `failure`: why it did not.
+    A reply has the nonce of the message that it answers. `done`: that message had an effect;
+    `failure`: why the kernel did not obey it.
     """
 
     kind: Literal["cancel", "approve", "listening", "gone", "said"]

@@ -4,7 +4,8 @@ Why: subscriptions then read the mirror as they read a run of this process.
 
 Rules
 - Entries are taken in the order of their ids; repeats are dropped.
-- Stored events are kept longer than the buffer, so that a late reader gets them all, as from a log.
+- The newest `MOST` stored events are kept, longer than the buffer has them, so that a late reader
+  gets them, as from a log.
 - After a hole (events that Redis no longer had) the mirror drops all entries before it; readers
   that lack them get a Gap, as for evicted events.
 """

@@ -9,7 +9,7 @@ Rules
   unnoticed, so each batch checks that the last entry is still there.
 - If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
 - A run is no longer published if Redis has a different entry, or is ahead of the run: then another
-  run or program wrote to the stream.
+  run or program wrote to the stream. Any other refusal or fault ends its publishing, too.
 - Of a run's deltas only the newest `keep` stay, and none for long after its end; its keys expire.
 """
 
@@ -141,9 +141,9 @@ class Publisher:
         return True
 
     async def tend(self) -> None:
-        """Delete old deltas, renew expiries, and publish deleted streams again. Raises HubAway.
+        """Delete old deltas; of running runs also renew expiries and publish deleted streams again.
 
-        Call it every few seconds.
+        Call it every few seconds. Raises HubAway.
         """
         now = time.monotonic()
         for run, out in list(self._runs.items()):
@@ -204,6 +204,7 @@ class Publisher:
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
         with self._shared.lock:
+            # without the gap: a mirror finds the hole in the ids by itself
             unsent, _ = out.channel.read(out.position, BATCH_ENTRIES)
         if not unsent:
             if not out.listed:

@@ -202,7 +202,7 @@ class _Fields:
         return dict(zip(names, values, strict=True))
 
     def _check_text(self, what: str, value: Any) -> str:
-        # it is short enough, and holds no half of a character, which has no UTF-8
+        # equal if it is short enough and has no half of a character, which UTF-8 cannot hold
         if isinstance(value, str) and value == replace_surrogates(value)[:_LONGEST_TEXT]:
             return value
         raise self.make_fault(f"{what} must be a text of {_LONGEST_TEXT:,} characters at most")

@@ -4,7 +4,8 @@ Why: a server often sends one result as text and as JSON, and the model should r
 
 Rules
 - Text that only repeats the structured content, or one of its fields, is dropped.
-- Sounds, files and links are described in words; nothing is fetched.
+- The text of an embedded file is kept. Sounds, other files and links are described in words, and so
+  are pictures of other types or beyond `_MOST_PICTURES`. Nothing is fetched.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ def mask_arguments(arguments: Sequence[str], clean: Callable[[str], str]) -> Ite
     secret = False
     for text in arguments:
         option = text.startswith("-")
+        # after `--token` comes its value, unless the next argument is an option too
         yield HIDDEN if secret and not option else mask_text(text, clean)
         secret = option and "=" not in text and bool(SECRET.search(text))
 

@@ -27,7 +27,7 @@ from .hub import HUB, ServerTools
 from .references import Reference
 from .server import Server, quote_ascii
 
-MOST_TOOLS = 128  # of one server in one run
+MOST_TOOLS = 128  # of a server that a run wants as a whole; tools wanted by name are not counted
 MOST_NAMED = 50  # tools that an error message names
 LONGEST_NAME = 200  # characters of a tool's name; a tool with a longer name is not offered
 # the tools that a server lists, by name; None: its name is too long or its schema too large
@@ -100,7 +100,10 @@ def _group_by_server(references: Iterable[Reference], folder: str) -> list[_Want
 
 
 def _choose_tools(request: _Wanted, listing: _Listing) -> list[ListedTool]:
-    """Return the wanted tools of a server. Raises UsageError if one cannot be used, or too many."""
+    """Return the wanted tools of a server; if it is wanted as a whole, those that can be used.
+
+    Raises UsageError if a tool wanted by name cannot be used, or a whole server has too many.
+    """
     if not request.whole:
         names = dict.fromkeys(request.tool_names)
         return [_choose_tool(request.server, name, listing) for name in names]

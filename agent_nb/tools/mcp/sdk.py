@@ -17,9 +17,9 @@ _LOGGERS = ("mcp", "client")  # the top loggers that the SDK writes to
 
 
 def import_sdk() -> ModuleType:
-    """Return the package `mcp`, with loggers that print nothing.
+    """Return the package `mcp`; its loggers print nothing, unless they already have handlers.
 
-    Raises MissingExtra if it is not installed or older than 2.3.
+    Raises MissingExtra if it is not installed, or too old to have a `Client`.
     """
     module = import_library("mcp")
     if module is None or not hasattr(module, "Client"):

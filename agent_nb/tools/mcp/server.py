@@ -3,7 +3,7 @@
 Why: a permission, a session and a reference must all mean exactly the same entry.
 
 Rules
-- The entry is a value: nothing here starts a server or looks a variable up.
+- The entry is a value: nothing here starts a server, and only `expanded` fills in variables.
 - The digest covers everything that decides what runs and what it receives.
 - A permission to start covers exactly one entry, since its command may be a stranger's; the program
   behind it may change. A server made in code needs none: the author of the code runs it.

@@ -32,7 +32,7 @@ from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
 from .transport import Link, connect_server
 
-START_TIMEOUT = 60.0  # s, also to list the tools
+START_TIMEOUT = 60.0  # s to start; also for each page of the list of tools
 _END_TIMEOUT = 8.0  # s; within it the SDK asks the process to end, terminates it and kills it
 _STDERR_TIMEOUT = 0.3  # s to wait for the end of stderr after a crash
 _LONGEST_ABOUT = 200  # characters of the name that a server gives itself
@@ -75,7 +75,7 @@ class Session:
         return self._client is not None and not self._link.ended.is_set()
 
     async def tools(self) -> list[Any]:
-        """Return the tools that the server lists now, as the SDK's values. Raises ToolError."""
+        """Return the server's tools now, at most `_MOST_TOOLS`, as SDK values. Raises ToolError."""
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
@@ -209,7 +209,7 @@ class Session:
             why = fault
         finally:
             link.ended.set()
-            errors.started()
+            errors.started()  # here too: a start that failed early has not called it
             if self._link is link:  # no later start has replaced this connection
                 self._client = None
                 self.state = "stopped" if closing.is_set() else "crashed"

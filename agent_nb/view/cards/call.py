@@ -315,6 +315,7 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     tone: Tone = "bad" if state.status in FAILED else "muted"
     lines: list[Node] = [text_row(clip_text(first, 2000), tone, wrap=True)] if first else []
     lines += [Pre(rest)] if rest.strip() else []
+    # without its first node, the last line of the traceback, which repeats the message
     traceback: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     data = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*lines, *data, *traceback)

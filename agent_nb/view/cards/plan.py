@@ -66,7 +66,7 @@ def _describe_tree(state: PlanCard, drawing: _Drawing) -> tuple[str, T]:
 def _describe_graph(state: PlanCard) -> tuple[str, T]:
     """Return the figures of a graph, and how many of its nodes have ended."""
     statuses = [t.status for t in state.nodes.values()]
-    nodes = max(state.counts[0], len(statuses))
+    nodes = max(state.counts[0], len(statuses))  # `counts`: the announced nodes and edges
     figures = join_parts(
         count_noun(nodes, "node"),
         count_noun(state.counts[1], "edge") if state.counts[1] else "",

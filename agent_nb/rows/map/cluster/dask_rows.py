@@ -85,7 +85,10 @@ def ask_here(message: bytes, topic: str) -> bytes:
 
 
 class DaskRows:
-    """Asks rows through a Dask client; private methods run in the client's event loop."""
+    """Asks rows through a Dask client.
+
+    Private methods run in the client's event loop, except `_in_client_loop`, which enters it.
+    """
 
     def __init__(self, client: Client, messages: MapMessages, options: MapOptions) -> None:
         self._client, self._messages = client, messages

@@ -62,6 +62,7 @@ class Shares:
     def update(self, workers: Iterable[str], now: float) -> None:
         """Split anew over the `workers` that exist at the time `now`, in seconds."""
         present = dict.fromkeys(workers)
+        # known workers keep their order, because the first ones get the remainder
         names = [name for name in self._current if name in present]
         names += [name for name in present if name not in self._current]
         rates = self._grant_rates(names, _split(self._rpm, len(names)), now)

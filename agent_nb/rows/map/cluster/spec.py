@@ -78,7 +78,10 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
 
 
 def agent_of(spec: AgentSpec) -> Configuration:
-    """Make the agent in this process. Raises UsageError for a tool or folder missing here."""
+    """Make the agent in this process.
+
+    Raises UsageError if a tool or the folder is missing here, or a model has another address.
+    """
     tools = [find_tool(reference) for reference in spec.tools]
     folder = spec.options["folder"]
     if not os.path.isdir(folder):

@@ -118,9 +118,10 @@ def _row_turns(record: Record, whole: RecordedTurns) -> RecordedTurns:
 
 
 def prepare_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:
-    """Return a function that plays a known row; None if no tool of the agent touches the kernel.
+    """Return a function that plays a known row.
 
-    Where nothing runs live, rows that others signed count too; their calls run only if trusted.
+    None if no tool of the agent touches the kernel or is an agent, whose tools may touch it. Where
+    nothing runs live, rows that others signed are known too; their calls run only if trusted.
     """
     if any(tool.agent is not None or RecordedTurns.touches_kernel(tool) for tool in agent.tools):
         return partial(_play_row, agent, redaction)

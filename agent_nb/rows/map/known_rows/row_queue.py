@@ -118,7 +118,7 @@ class StoreRowQueue(RowQueue):
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
     async def deliver_known(self) -> None:
-        """Deliver the rows that are in the store."""
+        """Deliver the rows whose stored results need no new request; the others are left."""
         rows, self._left = list(self._left), deque()
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]

@@ -142,7 +142,7 @@ class _Reader:
     def _union_members(self, schema: Any, above: frozenset[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the members of a union, or the one schema: references resolved, null left out."""
         if not isinstance(schema, Mapping):
-            yield {}
+            yield {}  # a missing definition, or True: it names no fields
         elif (name := _reference_name(schema)) is not None:
             if name not in above:
                 yield from self._union_members(self._definitions.get(name), above | {name})

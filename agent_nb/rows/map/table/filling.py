@@ -3,9 +3,9 @@
 Why all at once: an error in the last row shows before the first one is paid for.
 
 Rules
-- Prompts are filled in and redacted once.
-- The rows hold pictures of up to `HELD_CHARACTERS` in all; the data of further pictures is read
-  when the row is asked.
+- Prompts are made and redacted once.
+- The rows hold pictures of up to `HELD_CHARACTERS` in all. For the data of further pictures, the
+  template is filled in again when the row is asked; the prompt stays the first one.
 """
 
 from __future__ import annotations

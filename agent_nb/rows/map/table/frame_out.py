@@ -7,12 +7,13 @@ Why fixed columns: code that reads the frame must not break because a row failed
     It broke at once.             c3d4…   error    429 …   90               0.3
 
 Rules
-- The frame is of the same kind as the data (texts become dicts) and has its rows in their order, up
-  to the limit.
+- The frame is of the same kind as the data (texts become dicts, a Series a frame) and has its rows
+  in their order, up to the limit.
 - The original columns come first, then `answer` or the fields of a typed answer, then `_repeat` if
   rows are asked several times, then `COLUMNS`. A new name that is taken gets the prefix `out_`.
-- Columns and types depend only on the data and the type of the answer. A row that did not end `ok`
-  has no answer; a row that was not asked has the status `pending`.
+- Columns and types depend only on the data and the type of the answer; but a value that does not
+  fit changes the type of its column (`pandas_out`, `polars_out`). A row that did not end `ok` has
+  no answer; a row that was not asked has the status `pending`.
 - Each repeat has a row of its own, numbered from 0 in `_repeat`.
 """
 
@@ -55,7 +56,7 @@ def frame_out(
     more: Iterable[tuple[str, Column]] = (),
     why: str = "",
 ) -> Any:
-    """Return the frame of `results`, which are in any order.
+    """Return the frame of `results`, in any order; `_repeat` counts those of one row as they come.
 
     `output`: the type of the answers. `more`: further columns as (name, column), whose values are
     in the order of the frame.

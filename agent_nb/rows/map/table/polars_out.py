@@ -64,7 +64,7 @@ def _polars_type(polars: Any, shape: Shape) -> Any:
 
 
 def _convert(value: Any, shape: Shape) -> Any:
-    """Convert a value for polars. Raises TypeError and AttributeError if it does not fit."""
+    """Convert a value for polars. Raises one of `misfits` (`_make_series`) if it does not fit."""
     if value is None:
         return None
     if shape.kind == "struct":

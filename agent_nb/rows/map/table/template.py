@@ -8,14 +8,14 @@ columns first, and a fault must name its row.
 
 Rules
 - `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
-  A builtin keeps its meaning unless a column has its name.
-- An expression is compiled once, and evaluated once per row. It sees a copy of the notebook's
-  names, so that it cannot assign to them.
+  A builtin keeps its meaning unless one of these has its name.
+- An expression is compiled once, and evaluated once per row, or again where `Filling` did not hold
+  the row's pictures. It sees a copy of the notebook's names, so that it cannot assign to them.
 - Values are written as in `interpolate`, but numbers, dates and the like as by `str`: `1.50` and
   not `Decimal('1.50')`.
 - Pictures: first those of `attachments` (the name of a column, a function of the row, or a list of
   pictures that go with every row), then those of `{{ }}`.
-- `check` refuses a prompt that would be the same for several rows.
+- `check` refuses a prompt for several rows that has neither `{{ }}` nor attachments by row.
 - An error is a UsageError that names the row, counted from 0, and the expression.
 """
 
