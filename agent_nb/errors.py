@@ -46,7 +46,11 @@ class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, a
 
     def __init__(self, what: str, install: str) -> None:
         super().__init__(f"{what} is not installed. Install it with: {install}")
-        self.install = install
+        self.what, self.install = what, install
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again, in a worker's parent process."""
+        return type(self), (self.what, self.install)
 
 
 class PluginError(UsageError):
@@ -73,6 +77,10 @@ class NotAllowed(UsageError):  # noqa: N818  (it names what the user did not do)
     def __init__(self, message: str, offer: object) -> None:
         super().__init__(message)
         self.offer = offer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again, in a worker's parent process."""
+        return type(self), (str(self), self.offer)
 
 
 class WireError(AgentError):

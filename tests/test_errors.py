@@ -2,6 +2,9 @@
 
 import pickle
 
+import pytest
+
+from agent_nb import errors
 from agent_nb.errors import ModelError, RunFailed, did_you_mean, unknown_name
 
 
@@ -26,3 +29,12 @@ def test_an_error_after_the_first_part_is_not_retried():
 def test_a_failed_run_is_pickled_without_its_run():
     error = pickle.loads(pickle.dumps(RunFailed("It failed.", run=object())))
     assert (str(error), error.run) == ("It failed.", None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [errors.MissingExtra("Dask", "pip install dask"), errors.NotAllowed("No.", {"file": "a"})],
+)
+def test_an_error_of_a_worker_arrives_as_it_was(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))

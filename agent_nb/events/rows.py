@@ -53,6 +53,24 @@ class _Models:
         return self._known.get((event.run, event.span)) or self._known.get((event.run, ""), "")
 
 
+class _SubAgents:
+    """Tells the events of sub-agents from those of their runs, by the spans of their starts."""
+
+    def __init__(self) -> None:
+        self._turns: dict[tuple[str, str], int] = {}  # run and span -> the turn that began it
+        self._newest: dict[str, int] = {}  # run -> its own newest turn
+
+    def turn_of(self, event: e.Event) -> int:
+        """Return the run's own turn to which an event belongs; a sub-agent counts its own turns."""
+        key = event.run, event.span.partition("/")[0]  # spans inside a sub-agent begin with its own
+        if isinstance(event, e.RunStart) and event.span:
+            self._turns.setdefault(key, self._newest.get(event.run, 0))
+        if event.span and key in self._turns:
+            return self._turns[key]
+        self._newest[event.run] = max(self._newest.get(event.run, 0), event.turn)
+        return event.turn
+
+
 class CallRow:
     """One tool call: its arguments, decision and result.
 
@@ -101,8 +119,10 @@ class TurnRow:
     for its text, count in the turn of their own number.
     """
 
-    def __init__(self, event: e.Event, source: Place, began: float, model: str = "") -> None:
-        self.run, self.turn, self.ts, self.duration = event.run, event.turn, event.ts, 0.0
+    def __init__(
+        self, event: e.Event, turn: int, source: Place, began: float, model: str = ""
+    ) -> None:
+        self.run, self.turn, self.ts, self.duration = event.run, turn, event.ts, 0.0
         self.cell, self.notebook = source
         self.seconds, self.model = count_seconds(began, event.ts), model
         self.requests = self.calls = self.failed = 0
@@ -167,6 +187,7 @@ class RunRow:
         self.tools: list[str] = []
         self.settings: dict[str, Any] | None = None
         self.reply = Answer()
+        self._sub_agents = _SubAgents()
 
     @property
     def answer(self) -> str:
@@ -177,10 +198,10 @@ class RunRow:
         """Add an event of the run."""
         self.reply.add(event)
         self.events += 1
-        self.turns = max(self.turns, event.turn)
+        self.turns = max(self.turns, self._sub_agents.turn_of(event))
         self.duration = max(self.duration, event.ts - self.ts)
         match event.type:
-            case "run_start":
+            case "run_start" if not event.span:  # that of a sub-agent has a span
                 self.model, self.dialect = event.model, event.dialect
                 self.tools, self.settings = list(event.tools), event.settings
             case "user":
@@ -191,10 +212,10 @@ class RunRow:
                 self.failed += event.status != "ok"
             case "error":
                 self.errors += 1
-            case "metric":  # `total` is the total of the run so far
+            case "metric" if not event.span:  # `total` is the total of the run so far
                 self.tokens_in, self.tokens_out = event.total.input, event.total.output
                 self.cost = event.total.cost
-            case "end" if not event.span:  # the `end` of a sub-agent has a span
+            case "end" if not event.span:
                 self.status = event.status
 
 
@@ -217,20 +238,23 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
 
 
 def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
-    """Return one row per model turn of each run, without events before the first turn."""
+    """Return one row per model turn of each run, without events before the first turn.
+
+    The events of a sub-agent belong to the turn that called it.
+    """
     rows: dict[tuple[str, int], TurnRow] = {}
     began: dict[str, float] = {}
-    models = _Models()
+    models, sub_agents = _Models(), _SubAgents()
     for event in log:
         start = began.setdefault(event.run, event.ts)
         models.add(event)
+        turn = sub_agents.turn_of(event)
         if event.turn <= 0:
             continue
-        row = rows.get((event.run, event.turn))
+        row = rows.get((event.run, turn))
         if row is None:
-            row = rows[event.run, event.turn] = TurnRow(
-                event, places.get(event.run, NOWHERE), start, models.of(event)
-            )
+            source = places.get(event.run, NOWHERE)
+            row = rows[event.run, turn] = TurnRow(event, turn, source, start, models.of(event))
         if isinstance(event, e.Metric) and not event.span:
             row.model = models.of(event)  # another model may have taken the turn over
         row.add(event)

@@ -256,8 +256,9 @@ async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
         raise UsageError(f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")
     try:
         runs = json.loads(answer).get("runs") or []
-    except (ValueError, AttributeError):
+        newest = str(runs[-1]["run"]) if runs else ""
+    except (ValueError, AttributeError, LookupError, TypeError):
         raise UsageError(f"{server} does not list runs. Is it a server of agent_nb?") from None
-    if not runs:
+    if not newest:
         raise UsageError(f"{server} has no run to follow yet.")
-    return str(runs[-1]["run"])
+    return newest

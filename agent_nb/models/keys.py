@@ -29,6 +29,7 @@ from ..wire import Unpicklable, environment_secrets
 SERVICE = "agent_nb"
 OPENAI_HOST = "api.openai.com"
 _session_keys: dict[str, str] = {}  # provider -> its key for this session
+_keyring_keys: dict[str, str] = {}  # provider -> the key that the keyring has given
 _colab_secrets: dict[str, str] = {}  # variable -> Colab's secret of that name, "" if it has none
 _other_secrets: set[str] = set()  # secrets of this session that are not keys
 
@@ -205,7 +206,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
 
     Known are the secrets of the environment, `.env`, this session and its configuration, and what
-    Colab has given. The keyring is not asked.
+    Colab and the keyring have given; neither is asked here.
     """
     if chosen is not None:
         return chosen
@@ -215,6 +216,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
         *_other_secrets,
         *_session_keys.values(),
         *_colab_secrets.values(),
+        *_keyring_keys.values(),
         *(environment.get(n, "") for n in names),
         *(dotenv.get(n, "") for n in names),
     }
@@ -272,7 +274,9 @@ def _from_keyring(provider: str) -> str:
         if store is None:
             return ""
         with without_project():  # it looks for plug-ins
-            return store.get_password(SERVICE, provider) or ""
+            key = store.get_password(SERVICE, provider) or ""
+        _keyring_keys[provider] = key.strip()
+        return key
     except Exception:  # locked or without a backend: the other sources must still be asked
         return ""
 

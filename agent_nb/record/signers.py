@@ -35,6 +35,7 @@ FILE = "allowed_signers"
 _NAME = re.compile(r"[\w.@+-]+")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _OPTION = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:,|$)')
+_DATE = re.compile(r'\bvalid-(?:after|before)="\d+Z?"')
 _KIND = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[\w.@-]+")
 # number of digits of a date -> its format
 _DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
@@ -71,7 +72,7 @@ class Signer(msgspec.Struct, frozen=True):
         """Add a signer, unless it is there, to the user's list and return it. Raises UsageError.
 
         `key_text` is the path of a public key file, its line, or a line of an allowed_signers file;
-        names and options in such a line, its dates included, are not copied.
+        names and options in such a line are not copied, but for its dates.
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
@@ -82,7 +83,8 @@ class Signer(msgspec.Struct, frozen=True):
             raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
         line = lines[0].strip()
         # a line that begins with the kind of key is from a `.pub` file and has no names
-        (signer,) = _parse_line(f"{name} {line}" if _KIND.match(line) else line, "this key")
+        line = f"{name} {line}" if _KIND.match(line) else line
+        (signer,) = _parse_line(line, "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
         known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
@@ -92,7 +94,8 @@ class Signer(msgspec.Struct, frozen=True):
             )
         if not known:
             key = base64.b64encode(signer.key).decode()
-            _write_list([*_read_list(), f'{name} namespaces="{NAMESPACE}" {ED25519} {key}'])
+            dates = "".join(f",{date}" for date in _DATE.findall(line))
+            _write_list([*_read_list(), f'{name} namespaces="{NAMESPACE}"{dates} {ED25519} {key}'])
         return cls(name, signer.key)
 
     @classmethod

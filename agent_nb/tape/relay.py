@@ -195,13 +195,18 @@ class Relay:
         (provider, upstream), path = known, f"{slash}{path}"
         if "/../" in f"{path}/" or not path.startswith(f"{provider.tail}/"):
             return None
-        return _Route(provider, upstream, path.removeprefix(provider.tail), parts.query)
+        address = f"{self.base}/{name}{provider.tail}"
+        return _Route(provider, address, upstream, path.removeprefix(provider.tail), parts.query)
 
 
 class _Route(msgspec.Struct, frozen=True):
-    """Where a request leads: a provider's server, and path and query below its base URL."""
+    """Where a request leads: a provider's server, and path and query below its base URL.
+
+    `address`: the base URL of that server for clients, which redirects lead to.
+    """
 
     provider: Provider
+    address: str
     upstream: Http
     path: str
     query: str
@@ -307,8 +312,7 @@ class _Connection:
         else:
             answered = dict(decision.headers)
             if "location" in answered:
-                base = self._relay.address(route.provider)
-                answered["location"] = f"{base}{answered['location']}"
+                answered["location"] = f"{route.address}{answered['location']}"
             await self._reply(decision.status, answered, *decision.body.pieces())
 
     async def _go_live(
@@ -376,7 +380,7 @@ class _Connection:
             redirect = Redirect(upstream.address, target, answered.pop("location", ""))
             if redirect.path:
                 answered["location"] = redirect.path
-            passed_on = select_answered(raw, redirect.lead(self._relay.address(route.provider)))
+            passed_on = select_answered(raw, redirect.lead(route.address))
             try:
                 await asyncio.shield(begun)
                 await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))

@@ -77,7 +77,7 @@ class Rule(msgspec.Struct, frozen=True):
         """Return whether `name`, one of the rule's tools, matches the tool named `tool`."""
         if is_glob(name):
             return fnmatchcase(tool, name) or (
-                self.verdict != "allow" and fnmatchcase(tool.casefold(), name.casefold())
+                self.verdict != "allow" and fnmatchcase(fold_name(tool), fold_name(name))
             )
         if self.verdict == "allow":
             return tool == clean_name(name)

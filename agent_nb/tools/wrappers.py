@@ -120,9 +120,9 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         tokens = _skip_prefix(words)
         if not tokens:
             continue
-        if len(programs) >= LEVELS:
+        if len(programs) >= LEVELS:  # what is left is not looked into, so no more is found
             programs += cut_windows(tokens)
-            break
+            continue
         name = tokens[0].rpartition("/")[2] or tokens[0]
         programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:

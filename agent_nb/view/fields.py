@@ -4,7 +4,8 @@ Why: code in JSON is unreadable, so a text is edited with its real lines.
 
 Rules
 - A field that was not touched returns the value it was made from; line ends are kept.
-- A text with hidden characters is edited as JSON in ASCII, which shows them.
+- An argument that is a text with hidden characters is edited as JSON in ASCII, which shows them.
+  Texts inside a list or an object are not escaped so.
 - Only the arguments that the call has get fields. A last field takes others, as a JSON object,
   unless the call has all arguments of the schema.
 """
@@ -91,8 +92,9 @@ def text_of(field: Field) -> str:
     """Return the text that a field begins with."""
     if isinstance(field.value, str) and (field.kind != "json" or field.name == OTHERS):
         return _use_newlines(field.value)
+    text = json.dumps(field.value, ensure_ascii=False, indent=2)
     # ASCII shows what is hidden in a text; other values read better without escapes
-    return json.dumps(field.value, ensure_ascii=isinstance(field.value, str), indent=2)
+    return json.dumps(field.value, indent=2) if _hides_characters(text) else text
 
 
 def _read_field(field: Field, value: Any) -> Any:

@@ -4,8 +4,8 @@ Why: a thought or a call is read while it grows, and is in the way afterwards. I
 when it ends, everything below would jump up.
 
 Rules
-- A card that has ended stays open until the cards below it are as high as it is. Then it folds
-  line by line, one card at a time.
+- A card that gives way stays open after its end until the cards below it are as high as it is. Then
+  it folds step by step, one card at a time. Other cards stay as they were drawn.
 - When the run ends no line may move: open cards stay open, and a folding one keeps its height.
 - A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
@@ -89,8 +89,8 @@ class Folds:
         """Return the state of a card for which nobody has chosen one."""
         if not (fold.gives_way and fold.open):
             return fold.open, 0
-        # a new card is open, unless the cards below fill the page already; an open one gets more
-        # room as it grows, but never less, so that nothing below it jumps up
+        # a new card is open, unless it has ended and those below are as high already; an open one
+        # gets more room as it grows, but never less, so that nothing below it jumps up
         is_open, lines = before = self.states.get(key, (not filled, 0))
         return before if key in self._folding or not is_open else (True, max(lines, room(fold)))
 

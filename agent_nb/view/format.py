@@ -2,7 +2,7 @@
 
 Why: one figure must read the same in header, card, footer and terminal.
 
-Rule: nothing raises, since a number from a record may be huge, infinite or NaN.
+Rule: no number makes a function raise: one from a record may be huge, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from .nodes import Row, T, Tone
 
 MINUTE = 60
-LARGEST = 1e15  # larger numbers are written as this one
+LARGEST = 1e15  # larger counts and durations are written as this one
 
 # status of a call or a node -> (mark, tone, word); `left`: open when its run ended
 STATUS: dict[str, tuple[str, Tone, str]] = {
@@ -158,7 +158,10 @@ def gist(text: str, limit: int = 90) -> str:
 
 
 def short(value: Any, limit: int = 48) -> str:
-    """Return a JSON value on one line, at most `limit` characters long."""
+    """Return a JSON value on one line, at most `limit` characters long.
+
+    Raises RecursionError if it is nested too deeply.
+    """
     cut = value[: limit * 2] if isinstance(value, str) else value
     return clip_text(json.dumps(cut, ensure_ascii=False, default=str), limit)
 

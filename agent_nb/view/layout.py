@@ -1,7 +1,7 @@
 """The page of a run: header, prompt, panels of steps, answers, footer, as nodes with stable keys.
 
-Consecutive thoughts and calls form one panel; answers are outside. The static page and the live
-view are both arranged here, so that they cannot differ.
+Consecutive steps (thoughts, calls, notes) form one panel; prompts, answers and errors are outside
+(`OUTSIDE`). The static page and the live view are both arranged here, so they cannot differ.
 
 Rules
 - An unchanged card yields the identical node, since a redraw compares identities.
@@ -119,7 +119,10 @@ def step_tint(card: Card) -> Tone:
 
 
 def page_label(view: RunView, *, still: bool = False) -> str:
-    """Return the name of the view for assistive technology; `still`: it is never drawn again."""
+    """Return the name of the view for assistive technology.
+
+    `still`: it is drawn once, and its run may be over by the time it is read.
+    """
     status = "unfinished" if still and view.running else view.status or "starting"
     name = f"Agent run with {view.model}" if view.model else "Agent run"
     return f"{name}: {status}"

@@ -105,10 +105,12 @@ class LiveView:
     ) -> LiveView:
         """Show the run of `log` while it runs.
 
-        - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
-          "args"?}`) and `deny` (`{"call_id", "reason"?}`); a mapping from id to function works too.
+        - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope"?,
+          "args"?}`) and `deny` (`{"call_id", "reason"?}`), both with `question` if it has an id; a
+          mapping from id to function works too.
         - In a mapping, `describe({"call_id"})` may return the schema of a call's arguments and a
-          function that returns what is wrong with edited arguments.
+          function that returns what is wrong with edited arguments. The keys `approve_lasting`
+          (as `approve`) and `insert` (takes code; "": withdrawn) enable buttons for them.
         - `publish` sends bundles; all kinds but `text` need it. `write` takes the output of the
           kind `text` (None: it goes to stdout).
 
@@ -208,9 +210,10 @@ class LiveView:
         from .widgets import board  # noqa: F401
 
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
-        """Paint the last state, then replace the display by the mime bundle `final`.
+        """Paint the last state (a static page needs none), then replace the display by `final`.
 
-        A second call does nothing. Raises only what `publish` raises.
+        `final` is a mime bundle; the kind `text` ignores it. A second call does nothing. Raises
+        only what `publish` raises.
         """
         if self._closed:
             return

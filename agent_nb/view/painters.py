@@ -88,7 +88,7 @@ class WidgetPainter(DisplayPainter):
       in its own display (`update`), or in a new one.
     """
 
-    replaced = False
+    replaced = False  # the widgets may stay (see `close`)
 
     def __init__(
         self,
@@ -189,7 +189,8 @@ class WidgetPainter(DisplayPainter):
     def close(self) -> None:
         """Close the widgets, unless a browser page was opened or the cell moved during the run.
 
-        In these cases the front end ignores updates of the display: the widgets stay, at the end.
+        In these cases the front end ignores updates of the display, and the last painted widgets
+        stay.
         """
         if not self.views.shown_again:
             self.board.close()
@@ -225,7 +226,7 @@ class HtmlPainter(DisplayPainter):
         return 1 + len(text) // PAGE_PER_MESSAGE
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Return the forms of the first page."""
+        """Return the forms of the first page, without a clock; the constructor got `recovery`."""
         return page_forms(self._page(view, None))
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:

@@ -6,7 +6,8 @@ an output with its own MIME type.
 Rules
 - A chart or widget divides a page if it stands in a section, panel, step, stack or box. Inside a
   fold it stays a picture, so cards take the charts of nested runs out of their folds (`take_out`).
-- The parts of a page are pages, in order; the first has the page's label.
+- The parts are pages, with the charts and widgets between them, in order. The first part is always
+  a page, and has the label of the whole.
 """
 
 from __future__ import annotations

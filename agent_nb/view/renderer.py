@@ -8,8 +8,8 @@ Rules
   approvals, errors, interrupts and the end do not wait.
 - Deltas of one text that wait to be folded are joined, and a fold takes only the events present
   when it begins: a flood neither piles up nor prevents a paint.
-- Painting takes a quarter of the time at most.
-- All renderers of the process together send `MESSAGES` a second at most.
+- Painting takes a quarter of the time at most, and all renderers of the process together send
+  `MESSAGES` a second at most; only an urgent paint waits for neither.
 - When nobody watches (`seen=False`), nothing is urgent: there is a paint a second.
 - After three failed paints in a row, the painter is not called any more. Its exceptions never reach
   the log or the run.
@@ -163,7 +163,7 @@ class Renderer:
     def begin(self) -> float | None:
         """Subscribe and fold the events so far.
 
-        Returns the epoch seconds at which to paint them, or None if the run has ended.
+        Returns the epoch seconds at which to paint them, or None if the run has ended or not begun.
         """
         self.subscribe()
         self._fold()
@@ -215,7 +215,7 @@ class Renderer:
     def stop(self, *, patience: float = 2.0, paint: bool = True) -> None:
         """Detach from the log, end the thread and paint the last state, unless `paint` is False.
 
-        Waits at most `patience` seconds for a paint under way.
+        Waits at most `patience` seconds for a paint under way; if it goes on, paints no more.
         """
         if self._detach is not None:
             self._detach()
@@ -233,7 +233,8 @@ class Renderer:
     def step(self) -> float:
         """Fold the events that came; paint if the view or its clock changed and a frame is due.
 
-        Returns the seconds to wait for the next step, if no event comes (at most 1).
+        Returns the seconds to wait for the next step if no event comes: until the next paint is
+        due, or at most 1.
         """
         now = self._clock()
         self._fold()

@@ -9,11 +9,12 @@ Rules
   without such a literal.
 - The live view and the static page use the same declarations: the page has them inline, `live.css`
   refers to them by name (`$PANEL`).
-- Nodes have a margin above only. Text has a margin below only, inside a box with padding. Two
-  margins must never touch, because boxes of widgets do not collapse them.
+- Nodes have a margin above only; images and the lines of a tree have a small one below too. Text
+  has a margin below only, inside a box with padding. Two margins must never touch, because boxes of
+  widgets do not collapse them.
 - Inline styles use only properties that JupyterLab's sanitizer keeps: no `position`, no `z-index`,
-  no `url()`; sizes in px. Only `WHOLE` (a click selects all of a text) is lost there: text in
-  untrusted outputs is selected by hand.
+  no `url()`; sizes in px, but boxes that scroll in em. Only `WHOLE` (a click selects all of a text)
+  is lost there: text in untrusted outputs is selected by hand.
 - This file imports nothing of ours.
 """
 
@@ -87,7 +88,7 @@ def syntax(family: str) -> str:
 
 
 def room(lines: float) -> str:
-    """Return the style of a body that shows `lines` lines at most, the last ones first."""
+    """Return the style of a body that shows `lines` lines at most, the last ones."""
     return f"{ROOM};{height(lines)}"
 
 

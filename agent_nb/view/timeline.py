@@ -5,8 +5,8 @@ characters in a table stay readable everywhere.
 
 Rules
 - A run without times, or without an event that takes time, yields a sentence that says so.
-- Text of a model or tool is escaped and cut; the HTML has no script, style element, class or
-  picture.
+- Text of a model or tool is cut, shows what it hides, and is escaped in the HTML, which has no
+  script, style element, class or picture.
 - In the sums, time of parallel work counts once.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 from ..events import Event
 from ..wire import fit_text
+from .visible import show_hidden
 from .waterfall import Segment, TimeRow, list_time_rows
 
 WIDTH = 48  # characters of a bar
@@ -125,12 +126,12 @@ def _html_row(row: TimeRow, total: float) -> str:
 
 
 def _label(row: TimeRow) -> str:
-    label = "  " * min(row.level, 4) + " ".join(row.label.split())
+    label = "  " * min(row.level, 4) + show_hidden(" ".join(row.label.split()))
     return fit_text(label, LABEL)
 
 
 def _seconds(row: TimeRow) -> str:
-    return f"{_time(row.seconds)}{f' {row.note[:60]}' if row.note else ''}"
+    return f"{_time(row.seconds)}{f' {show_hidden(row.note[:60])}' if row.note else ''}"
 
 
 def _time(seconds: float) -> str:

@@ -64,7 +64,7 @@ def _draw_value(value: Any) -> tuple[Node, ...]:
 
 
 def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
-    """Return an object: its plain fields as one table, then each larger field below its name."""
+    """Return an object: its small fields as one table, then each large field below its name."""
     if not value:
         return (text_row("No fields."),)
     large = {k: v for k, v in value.items() if _needs_room(v)}

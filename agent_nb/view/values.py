@@ -87,7 +87,7 @@ def text_nodes(text: str) -> tuple[Node, ...]:
 
 
 def traceback(text: str) -> tuple[Node, ...]:
-    """Return the last line of a traceback, with the rest in a fold."""
+    """Return the last line of a traceback, with the whole of it in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
     head = text_row(f"Traceback — {count_noun(len(text.splitlines()), 'line')}")
     return (
@@ -144,7 +144,10 @@ def newest_text(value: Any) -> str:
 
 
 def table(value: Any) -> Table | None:
-    """Return a table if `value` is a list of flat objects with common keys, else None."""
+    """Return a table if `value` is a list of objects that fits one, else None.
+
+    The first `MOST_ROWS` objects must be flat, and have `MOST_COLUMNS` keys in all at most.
+    """
     if not are_objects(value):
         return None
     shown = value[:MOST_ROWS]

@@ -36,7 +36,7 @@ class Views:
     """The views of one live page; they have no clock and no widget.
 
     - `counted`: a view was counted at least once.
-    - `lost`: no view is left, and showing the page again failed; a view that appears ends this.
+    - `lost`: no view is left, and showing the page again failed, until a view or a page comes.
     - `shown_again`: the front end made a new view by itself: a browser page was opened, or the cell
       was moved.
     """

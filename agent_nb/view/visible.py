@@ -6,7 +6,7 @@ the one that will run.
 Rules
 - Every drawer applies these functions: `show_hidden` to names and arguments, `show_output` to
   outputs and code.
-- Prose (`show_prose`) keeps the direction marks that other scripts need, but not the overrides.
+- Prose (`show_prose`) keeps the direction marks that other scripts need, but not `_OVERRIDES`.
 """
 
 from __future__ import annotations

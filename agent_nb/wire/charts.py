@@ -13,8 +13,8 @@ Rules
 - A chart that loads anything from an address is refused: a forged result would contact a stranger
   when the notebook is opened. That holds too for what a button, a frame, a cursor or a tooltip
   of the chart would load later, and for paths of the page's own server.
-- A chart with the key `__proto__`, alone or in a path, is refused: merging it would change every
-  object of the page.
+- A chart whose JSON has `__proto__` or `constructor.prototype` anywhere is refused: as a key or in
+  a path, merging it would change every object of the page.
 - Instructions for the program that embeds a chart (`usermeta`, addresses in Plotly's `config`) are
   removed.
 - HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.

@@ -42,7 +42,7 @@ class Decompressor:
                 f"The answer is compressed as {encoding[:60]!r}; only gzip or deflate is read, and only once."
             )
         self._compressed = bool(names)
-        self._zlib: Any = None  # None: between two members of a gzip body
+        self._zlib: Any = None  # None: no member of the body is open
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield what `data` decodes to, piece by piece. Raises WireError."""

@@ -41,7 +41,7 @@ class Console:
         self._line = _Line()
 
     def feed(self, text: str) -> str:
-        """Return the finished lines."""
+        """Return the finished lines, and an open line that is too long to hold back."""
         if "\r" in text or self._line.is_redrawn or self._bars:
             return "".join(map(self._feed_piece, _PIECES.split(text)))
         end = text.rfind("\n") + 1
@@ -66,11 +66,11 @@ class Console:
 
     @property
     def rest(self) -> str:
-        """The text that the open line would leave if it ended now."""
+        """The text that the open line would leave if it ended now, without a line end."""
         return self._final_text().removesuffix("\n")
 
     def close(self) -> str:
-        """End the open line and return the text it leaves."""
+        """End the open line and return the text it leaves, without a line end."""
         return self._end().removesuffix("\n")
 
     @property

@@ -17,7 +17,7 @@ _NEEDED = (b"\x0bNETSCAPE2.0", b"\x0bANIMEXTS1.0", b"\x0bICCRGBG1012")
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a GIF without comments, plain text and data of applications."""
+    """Return a GIF without comments, plain text and data of applications but `_NEEDED`."""
     return b"".join(_select_blocks(data))
 
 

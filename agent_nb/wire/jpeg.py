@@ -22,7 +22,7 @@ _SCAN_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)  # the end of a 
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a JPEG without Exif, comments and data of applications."""
+    """Return a JPEG without comments and needless data of applications; its orientation stays."""
     return b"".join((START, *_select_segments(data)))
 
 

@@ -3,7 +3,7 @@
 Why: providers send JSON that strict readers refuse, and a digest needs one text for each value.
 
 Rules
-- `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
+- `loads` and `dumps` are fast; `loads` is strict, `lenient_loads` reads what providers really send.
 - `nearest_json` never raises, and returns built-in types only.
 """
 
@@ -32,7 +32,10 @@ loads = msgspec.json.Decoder().decode
 
 
 def dumps(value: Any) -> str:
-    """Return a JSON value as compact text. A lone surrogate, which UTF-8 lacks, is replaced."""
+    """Return a JSON value as compact text.
+
+    A lone surrogate, which UTF-8 lacks, is replaced; NaN and infinity become null.
+    """
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:

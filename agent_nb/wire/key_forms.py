@@ -3,8 +3,8 @@
 Why forms: a key that no variable holds, such as one in a cell, is known by its form alone.
 
 Rules
-- A variable is secret if the last word of its name is in `WORDS` and its value is long enough,
-  except credentials that are a path.
+- A variable is secret if the last word of its name (numbers aside) is in `WORDS` and its value is
+  long enough, except credentials that are a path.
 - The password in an address is secret in any variable, if it is long enough.
 - A value may be written as it is, in HTML, or in Python's `repr`, as in error messages; and each of
   these also in a JSON string, or in JSON within JSON.
@@ -78,7 +78,7 @@ PATTERNS = (
 
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the secret variables of `env`, and the passwords of addresses in others, by name."""
+    """Return the secret variables of `env`, and the passwords of addresses in any, by name."""
     return dict(_find_secrets(tuple(env.items())))
 
 

@@ -3,11 +3,13 @@
 Why one compiled search: all text of a run passes through it, and almost none holds a key.
 
 Rules
-- A form (`key_forms`) begins with a fixed start, such as `sk-`, that no letter or digit precedes,
-  and extends over the characters that such a key may have.
-- Of two keys that begin at one position, the longer one is taken.
-- While more text may come (`final` is False), a key at the end of the text is undecided, unless it
-  is longer than `LONGEST_KEY`: a stream does not wait for the end of such a key.
+- A form (`key_forms`) begins with a fixed start, such as `sk-`, that no ASCII letter or digit
+  precedes, and extends over the characters that such a key may have.
+- Of a value and a form that begin at one position, the longer is taken; of two forms, the first in
+  `PATTERNS`.
+- While more text may come (`final` is False), a form that reaches the end of the text is undecided,
+  unless it is longer than `LONGEST_KEY`: a stream does not wait for the end of such a key. A secret
+  value, however long, is undecided until it is whole.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import msgspec
 
 from .key_forms import PATTERNS, SHORTEST_VALUE, Pattern, list_written_forms
 
-LONGEST_KEY = 4096  # characters of a key that a stream holds back
+LONGEST_KEY = 4096  # characters of a key, in the form of a provider's, that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
 CONTEXT_LENGTH = (
@@ -66,6 +68,7 @@ class KeySearch:
             for start in pattern.starts:
                 chars = re.compile(f"[{pattern.chars}]*+").match
                 self._forms.setdefault(start[0], []).append((start, pattern, chars))
+        # a beginning is enough for the search: `_find_value` decides
         prefixes = [v[:8] for v in values]
         # where a key may begin: ordinary text costs this one search, for the beginning of a key or,
         # at the end of the text, for part of one

@@ -57,7 +57,8 @@ def clean_attachment(value: Any) -> dict[str, str] | None:
 def without_text(data: bytes) -> bytes:
     """Return a picture without text, Exif and unknown chunks; other bytes unchanged.
 
-    Returns `data` itself if nothing was removed, so that callers can compare by `is`.
+    The orientation of a JPEG or WebP stays. Returns `data` itself if nothing was removed, so that
+    callers can compare by `is`.
     """
     clean = _CLEANERS.get(media_type(data), bytes)(data)
     return data if clean == data else clean

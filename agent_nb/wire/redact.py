@@ -5,9 +5,10 @@ Why before all else: model, tools, view, log and record must see the same text.
 Rules
 - A key is one of the `secrets`, in every form in which it is written, or text in the form of a
   provider's key (`key_search`, `key_forms`). It becomes `[redacted NAME]`.
-- Only text that may begin a key is held back, up to `LONGEST_KEY` characters.
+- Only text that may begin a key is held back: of a provider's form up to `LONGEST_KEY` characters,
+  of a secret up to its length.
 - The result does not depend on the chunking.
-- A string that is, as a whole, the base64 of media stays unchanged.
+- In a JSON value, a string that is, as a whole, the base64 of media stays unchanged.
 - Signatures and encrypted reasoning keep every byte only in a provider's own objects (`OPAQUE`
   names the fields), not in fields that a model or a tool names so.
 """
@@ -118,7 +119,7 @@ def redact_value(
 ) -> Any:
     """Return a JSON value, nested to any depth, with every key in its strings and names replaced.
 
-    The base64 of media, and fields named in `opaque`, stay unchanged.
+    The base64 of media, and texts in fields named in `opaque`, stay unchanged. Tuples become lists.
     """
     if not isinstance(value, str | dict | list | tuple):
         return value

@@ -13,7 +13,8 @@ Rules
 - Invalid UTF-8 becomes U+FFFD.
 - A frame larger than `limit` bytes raises WireError and drops the rest of its chunk. If the chunk
   completes frames before it, `feed` returns these, and the next call raises and drops its chunk.
-  The decoder then starts afresh.
+  The decoder then starts afresh. A frame of one `data` line that is a whole chunk is not measured,
+  because it is not buffered.
 - Linear time: each byte is read a fixed number of times, however small the chunks.
 """
 
@@ -89,6 +90,7 @@ class SSEDecoder:
         """End the stream, and drop an unfinished frame, as the standard says.
 
         `lenient`: return that frame, since some providers end their last one without a blank line.
+        Raises WireError if a frame above the limit was not reported yet.
         """
         if self._fault is not None:
             raise self._take_fault()

@@ -3,7 +3,7 @@
 Why: JSON escapes text as UTF-16, and a chunk may end inside a pair. Shown or saved, each half would
 become U+FFFD.
 
-Rule: a first half is held back until the next piece of the same kind of text.
+Rule: a first half is held back until the next piece of the same kind of text, or its end.
 """
 
 from __future__ import annotations

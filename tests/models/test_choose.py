@@ -658,3 +658,13 @@ def test_a_configuration_nested_too_deeply_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "deep.toml"))
     with pytest.raises(UsageError, match="is wrong: maximum recursion"):
         config.Config.load()
+
+
+def test_a_key_that_the_keyring_has_given_is_a_secret(monkeypatch):
+    monkeypatch.undo()
+    ring = types.SimpleNamespace(get_password=lambda service, provider: " ring-0123456789 ")
+    monkeypatch.setattr(keys, "import_library", lambda name: ring)
+    monkeypatch.setattr(keys, "_keyring_keys", {})
+    assert "ring-0123456789" not in keys.collect_secrets().values()
+    keys._from_keyring("openai")
+    assert "ring-0123456789" in keys.collect_secrets().values()

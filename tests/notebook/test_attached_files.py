@@ -308,3 +308,9 @@ def test_a_file_that_is_nothing_that_can_be_sent_is_an_error(agent, folder, monk
         agent("-m model --attach a.txt", "Go.", model=Asked([]))
     with pytest.raises(AgentCellError, match="only a table"):
         agent("-m model --attach a=a.txt", "Go.", model=Asked([]))
+
+
+def test_no_column_is_lost_to_a_label_made_for_another():
+    data = workbook(one=[("a_3", "a", "a"), (1, 2, 3)])
+    (frame,) = read_tables("book.xlsx", data, "pandas").values()
+    assert frame.to_dict("records") == [{"a_3": 1, "a": 2, "a_3_3": 3}]

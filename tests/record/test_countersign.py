@@ -592,3 +592,22 @@ def test_a_request_without_proof_names_no_signed_records():
         "sha256:2:x"
     }
     assert trusted_records(Cell(key="c", runner_options={"signed": "sha256:2:x"})) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tools import (\n    x,\n    variables,\n)",
+        "variables, other = make()",
+        "class variables: pass",
+        "for variables in (1, 2): pass",
+        "with open('x') as variables: pass",
+        "%load_ext x\nvariables, other = !ls",
+        "def variables(:",
+    ],
+)
+def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):
+    from agent_nb.notebook.files.review import list_quiet_tools
+
+    assert "variables" in list_quiet_tools(iter(["x = 1"]))
+    assert "variables" not in list_quiet_tools(iter([source]))

@@ -160,3 +160,12 @@ def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monke
 def test_a_file_that_is_named_must_be_there(tmp_path):
     with pytest.raises(UsageError, match="File not found"):
         Signer.load_all(str(tmp_path / "none"))
+
+
+def test_the_dates_of_an_added_line_count_on():
+    line = f'ann valid-before="20990101",valid-after="20200101Z" {LINE}'
+    assert Signer.add("ann", line).problem == ""
+    text = signers_file().read_text()
+    assert 'valid-before="20990101"' in text
+    assert 'valid-after="20200101Z"' in text
+    assert [s.problem for s in read_signers(signers_file())] == [""]

@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import pytest
 from helpers.model_server import Server
 from helpers.notebooks import write
@@ -79,3 +80,11 @@ def test_a_followed_redirect_is_recorded_and_replayed(tmp_path, monkeypatch):
     assert "k-1234567890" not in json.dumps(taped(path))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert not [p.text for p in check_notebook(path).problems]
+
+
+def test_a_redirect_of_a_named_server_leads_to_its_own_address(relayed):
+    one = relayed(lambda peer: peer.reply(307, b"", location="/v1/other"))
+    base = one.relay.address_of(f"http://{one.server.host}/v1")
+    assert base != one.relay.address(OPENAI)
+    answer = httpx.post(f"{base}/chat/completions", json={"model": "m"}, trust_env=False)
+    assert answer.headers["location"] == f"{base}/other"

@@ -13,7 +13,7 @@ import pytest
 from agent_nb.errors import UsageError
 from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
-from agent_nb.tools.policy import Policy
+from agent_nb.tools.policy import Policy, Rule
 from agent_nb.tools.policy_file import load_policy, parse
 from agent_nb.tools.toolset import Toolset
 
@@ -342,3 +342,10 @@ def test_the_three_words_are_policies() -> None:
         "deny",
     ]
     assert Policy().default == "ask"
+
+
+def test_a_restricting_glob_matches_hyphens_and_underscores_alike():
+    deny, allow = (Rule(verdict, ("my-*",)) for verdict in ("deny", "allow"))
+    assert deny.matches_name("my_tool", "my-*")
+    assert not allow.matches_name("my_tool", "my-*")
+    assert allow.matches_name("my-tool", "my-*")

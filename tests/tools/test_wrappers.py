@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent_nb.tools.command_line import list_spellings
 from agent_nb.tools.policy_file import parse
 from agent_nb.tools.toolset import Toolset
-from agent_nb.tools.wrappers import WRAPPERS
+from agent_nb.tools.wrappers import LEVELS, WRAPPERS, programs_behind
 
 SHELL = Toolset.resolve("shell")["shell"]
 
@@ -261,3 +261,9 @@ def test_any_command_line_is_judged(words) -> None:
     line = " ".join(words)
     assert list_spellings(line) >= ({line} - {""})
     assert judged('{deny: shell, args: {command: "no such *"}}', line) in ("allow", "deny")
+
+
+def test_of_many_commands_behind_a_wrapper_none_is_left_out():
+    command = "find . " + " ".join(f"-exec cmd{n} {{}} ;" for n in range(LEVELS + 5))
+    programs, _ = programs_behind(command)
+    assert {f"cmd{n}" for n in range(LEVELS + 5)} <= {program[0] for program in programs}

@@ -93,3 +93,9 @@ def test_a_value_is_no_choice_that_is_only_equal_to_it(value, choices):
     [field, *_] = make_fields({"a": value}, {"properties": {"a": {"enum": choices}}})
     assert field.kind != "choice"
     assert type(field.value) is type(value)
+
+
+def test_hidden_characters_are_seen_inside_lists_and_objects_too():
+    field = make_fields({"paths": ["a\u202etxt.exe"]}, {})[0]
+    assert "\\u202e" in text_of(field)
+    assert text_of(make_fields({"paths": ["Zürich"]}, {})[0]) == '[\n  "Zürich"\n]'

@@ -1,11 +1,14 @@
 """A page is divided at its charts; each part is an output, and folds keep pictures."""
 
 import msgspec
+import pytest
 from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.record.packing import Packer, home_at
+from agent_nb.view import nodes
 from agent_nb.view.bundle import make_bundle, make_parts
+from agent_nb.view.draw.markdown import row as draw_row
 from agent_nb.wire.charts import PLOTLY, WIDGET
 
 FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
@@ -134,3 +137,11 @@ def test_the_text_of_a_chart_is_not_shown_beside_the_chart():
     assert "Figure(" not in str(shows(make_parts(log)))
     log[-3] = msgspec.structs.replace(log[-3], attachments=())
     assert "Figure(" in str(shows(make_parts(log)))
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [("1. x", "1\\. x"), ("12) x", "12\\) x"), ("- x", "\\- x"), ("-x", "-x"), ("2026", "2026")],
+)
+def test_a_row_that_looks_like_a_list_is_a_paragraph_in_markdown(text, markdown):
+    assert draw_row(nodes.Row((nodes.T(text),))) == [markdown]

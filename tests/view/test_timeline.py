@@ -9,8 +9,8 @@ from agent_nb import events as e
 from agent_nb.agent.run import Run
 from agent_nb.events.chunks import encode_chunks
 from agent_nb.events.log import EventLog
-from agent_nb.view.timeline import Timeline, text, timeline
-from agent_nb.view.waterfall import list_time_rows
+from agent_nb.view.timeline import Timeline, _label, _seconds, text, timeline
+from agent_nb.view.waterfall import Segment, TimeRow, list_time_rows
 
 
 def at(second, event):
@@ -218,3 +218,9 @@ def test_words_of_simultaneous_sub_agents_belong_to_their_own_requests():
 
 def test_a_run_without_times_says_so():
     assert "gave no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])
+
+
+def test_names_and_notes_reach_the_terminal_without_escape_sequences():
+    segments = (Segment("tool", 0.0, 1.0),)
+    row = TimeRow(label="send\x1b[2Jx", segments=segments, note="no\u202eway")
+    assert not set(_label(row) + _seconds(row)) & {"\x1b", "\u202e"}

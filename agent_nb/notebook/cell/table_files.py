@@ -221,7 +221,9 @@ def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:
     labels: list[str] = []
     for number, label in enumerate(header, 1):
         text = str(label) if label is not None else f"column_{number}"
-        labels.append(text if text not in labels else f"{text}_{number}")
+        while text in labels:
+            text += f"_{number}"
+        labels.append(text)
     columns = list(zip_longest(*rows[1:]))
     columns += [(None,) * (len(rows) - 1)] * (width - len(columns))
     values = {label: list(column) for label, column in zip(labels, columns, strict=True)}

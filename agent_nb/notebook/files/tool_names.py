@@ -1,42 +1,46 @@
 """The names in the text of a notebook's cells that may be tools.
 
-Why: a policy may name a tool that a later cell defines; a name that occurs in no cell is a mistake
-in the policy. A review (`review`) asks whether a cell redefines a built-in tool.
+Why: a policy may name a tool that a later cell defines, while a name that occurs in no cell is a
+mistake in the policy. And a cell may define a function by the name of a harmless built-in tool,
+whose calls a signer then has to see (`review`).
 
 Rules
 - Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
-- Names of functions, imports and `name="…"` count, and variables that begin a line. Those of
-  classes, of `a, b = …` and of further lines of an import are not seen. A name that is not a tool
-  does no harm: it only hides a mistake in a policy.
+- All names that a cell binds count, and each `name="…"`: a name too many hides a mistake in a
+  policy, or shows a signer a call that does nothing; a name too few would hide a call.
+- A cell that cannot be parsed as Python is searched for definitions, assignments and imports.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...record import agent_cell
 
 # a cell magic whose body is not run as Python in the kernel
 _OTHER_LANGUAGE = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
+# lines of IPython: magics, commands of the shell, help
+_IPYTHON_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|.*\?)$", re.MULTILINE)
+_IPYTHON_VALUE = re.compile(r"^([^#\"'\n]*=[ \t]*)[%!].*$", re.MULTILINE)  # files = !ls
 _DEFINED = re.compile(
-    r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)"  # a function
-    r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=[^=]"  # a variable
-    r"|\bname[ \t]*=[ \t]*[\"']([\w .-]+)[\"']",  # @tool(name=…), as_tool(name=…)
+    r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)"
+    r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=[^=]",  # a variable
     re.MULTILINE,
 )
+_NAMED = re.compile(r"\bname[ \t]*=[ \t]*[\"']([\w .-]+)[\"']")  # @tool(name=…), as_tool(name=…)
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(.+)$", re.MULTILINE)
 _TOOLS = re.compile(r"(?:-t|--tools)[ =]+(?:\"([^\"]+)\"|'([^']+)'|(\S+))")
 _WORD = re.compile(r"[\w-]+")
 
 
 def tool_names(sources: Iterable[str]) -> set[str]:
-    """Return the names that cells with these sources define, or name as tools of an agent cell."""
+    """Return the names that cells with these sources bind, or name as tools of an agent cell."""
     return {name for source in sources for name in _find_names(source)}
 
 
 def _find_names(source: str) -> Iterable[str]:
-    """Return the names that one cell defines or imports, or the tools of an agent cell."""
     # the first part of an agent cell is its line, which holds the options
     parts = agent_cell(source)
     if parts is not None:
@@ -44,5 +48,36 @@ def _find_names(source: str) -> Iterable[str]:
         return [name for values in options for name in _WORD.findall(" ".join(values))]
     if _OTHER_LANGUAGE.match(source):
         return []
+    tree = _parse(source)
+    if tree is not None:
+        return [*_list_bound(tree), *_NAMED.findall(source)]
     names = [name for groups in _DEFINED.findall(source) for name in groups if name]
-    return [*names, *(name for line in _IMPORT.findall(source) for name in _WORD.findall(line))]
+    imported = [name for line in _IMPORT.findall(source) for name in _WORD.findall(line)]
+    return [*names, *imported, *_NAMED.findall(source)]
+
+
+def _parse(source: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, without its lines of IPython; None if it has none."""
+    plain = _IPYTHON_LINE.sub(r"\1pass", _IPYTHON_VALUE.sub(r"\g<1>0", source))
+    for text in (source, plain):
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _list_bound(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a tree binds, at any depth: a function may bind a global name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias():
+                yield node.asname or node.name.partition(".")[0]
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield name
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                yield name

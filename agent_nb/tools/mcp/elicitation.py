@@ -27,6 +27,7 @@ from .sdk import import_sdk
 
 LONGEST_MESSAGE = 2_000  # characters of the server's message
 _LONGEST_ABOUT = 200  # characters of a field's description
+_LONGEST_FORMAT = 40  # characters of the name of a text's format
 _MOST_FIELDS = 20  # the most fields of a form; a longer form is declined
 _MOST_ATTEMPTS = 3  # unclear answers to one field before the form is cancelled
 Refusal = Literal["decline", "cancel"]
@@ -136,7 +137,8 @@ def _describe_kind(field: Mapping[str, Any]) -> str:
     if choices:
         return f"one of {choices}"
     names = {"boolean": "y or n", **_NUMBERS}
-    return names.get(str(field.get("type")), str(field.get("format") or "a text")[:40])
+    format_name = _escape_text(str(field.get("format") or "a text"), _LONGEST_FORMAT)
+    return names.get(str(field.get("type")), format_name)
 
 
 def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:

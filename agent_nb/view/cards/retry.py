@@ -30,7 +30,7 @@ def card(state: RetryCard, context: Context) -> Node:
 
 
 def row(why: str, number: int, rest: float) -> Row:
-    """Return the row of try `number`, in `rest` seconds (0 or less: now), after the error `why`."""
+    """Return the row of try `number` in `rest` seconds (0 or less: due or unknown), after `why`."""
     seconds = max(1, round(rest))
     wait = format_duration(seconds) if seconds >= MINUTE else f"{seconds} s"
     when = f"trying again in {wait}" if rest > 0 else "trying again"

@@ -1,7 +1,7 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
-Each snapshot shows what changed since the snapshot before, because states are large and change
-little. The card of extensions uses `notes`, which shows each payload as a whole.
+Each snapshot shows what changed since the one it replaces (the latest of its kind, else of any),
+because states are large and change little. `notes`, for extensions, shows payloads as a whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..state.json_diff import MISSING, Change, find_changes
 from .base import Context
 
 MOST_EVENTS = 50  # that are shown
-MOST_OPEN_CHANGES = 6  # more changes of a snapshot are folded
+MOST_OPEN_CHANGES = 6  # of an open snapshot in a group; one alone, or with more, is closed
 MOST_CHANGES = 40  # that are listed
 LONGEST_NOTE = 400  # characters
 LONGEST_VALUE = 160  # characters of a value in a change

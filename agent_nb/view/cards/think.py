@@ -2,8 +2,8 @@
 
 Why one line: thoughts are often longer than the answer that readers look for.
 
-Rule: outside a call the card is open at first, and gives way to the cards after it (`folds`),
-unless thoughts are shown in full.
+Rule: outside other cards, the card is open at first and gives way to the cards after it (`folds`).
+If thoughts are shown in full (`show`), it stays open everywhere.
 """
 
 from __future__ import annotations

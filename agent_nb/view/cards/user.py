@@ -3,8 +3,8 @@
 Why so short: in a notebook the prompt stands in the cell above.
 
 Rules
-- A prompt that only repeats the cell above the page is not shown again, unless it has attachments.
-- The line has the text before the first block of code, or the code if the prompt begins with it.
+- A prompt that is empty or only repeats the cell above is not shown, unless it has attachments.
+- The line has the text before the first block of code, or all if the prompt begins with code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE = 140  # characters
 
 
 def card(state: UserCard, context: Context) -> Node | None:
-    """Return the prompt as a line (a fold if it is long), with its images."""
+    """Return the prompt as a line, or as a fold if it is long or has attachments."""
     lines = state.text.strip().splitlines()
     repeats_cell = not lines or state.text.strip() == context.above.strip()
     if repeats_cell and not state.attachments:

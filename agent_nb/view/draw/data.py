@@ -21,7 +21,7 @@ from .markup import LETTERS, LINES, style, tab_stop, text
 
 MOST_LEVELS, MOST_ENTRIES = 6, 60  # of a JSON value: levels that open, members of each
 LONGEST_SCALAR = 2000  # characters of JSON
-# letters of the longest cell that stays on one line: one of a single word, one of several words
+# letters of a cell that stays on one line, at most: of a single word, and of several words
 LONGEST_WORD, LONGEST_WORDS = 32, 16
 
 LETTER_PX, PADDING_PX = 7, 26  # width of a letter in a table, about, and of a cell's padding
@@ -73,6 +73,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
             f"<td{style(theme.CELL, _alignment(node, n), _width_style(node, n, c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
+    # the cells of a comparison: a mark, the recorded line, the new line (`SideBySide.rows`)
     colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"

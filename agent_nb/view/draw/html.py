@@ -32,7 +32,7 @@ PAGE_CLASS = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # an em space between the sides of a row, which is there without styles too
 
-# whether formulas become MathML, as the outermost `draw_html` decided
+# whether formulas become MathML: the current `draw_html`, or one around it, was told so
 _typeset: ContextVar[bool] = ContextVar("agent_nb_typeset", default=False)
 
 
@@ -219,7 +219,7 @@ def _figure(node: nodes.Branch) -> str:
 def image(node: nodes.Image) -> str:
     """Return an image; characters that are not base64 are dropped from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
-    return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
+    return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{escape(node.media_type)};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:

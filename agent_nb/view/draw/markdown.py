@@ -6,8 +6,9 @@ markdown parser.
 
 Rules
 - No HTML is written. Code is in fences longer than any run of backticks in it.
-- Links of an answer stay if they are http, https or mailto; images only with their data inside.
-- TeX that could leave its box (see `markdown.tex`) becomes code.
+- Links of an answer stay if they are http, https or mailto (in `<…>` not mailto); images only with
+  their data inside.
+- TeX that could leave its box (see `markdown.tex`) becomes code; outside formulas it is broken up.
 """
 
 from __future__ import annotations
@@ -109,11 +110,11 @@ def line(runs: tuple[nodes.T, ...]) -> str:
 def row(node: nodes.Row) -> list[str]:
     """Return a paragraph: left — right."""
     paragraph = " — ".join(part for part in (line(node.left), line(node.right)) if part)
-    return [_BLOCK_MARK.sub(r"\\\g<0>", paragraph)]
+    return [_BLOCK_MARK.sub(r"\1\\\2", paragraph)]
 
 
 # a beginning that makes a line a list, a heading or a quotation
-_BLOCK_MARK = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
+_BLOCK_MARK = re.compile(r"^(\d*)((?<=\d)[.)]|(?<!\d)[-+>=](?=\s|$))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
@@ -218,8 +219,8 @@ def _disarm_text(text: str, *, maths: bool) -> str:
     autolinks = _AUTOLINK.findall(text)
     parts = [_TAG.sub("&lt;", part) for part in _AUTOLINK.split(text)]
     joined = "".join(part + link for part, link in zip(parts, [*autolinks, ""], strict=True))
-    # \0 and \1, which no text has here (`show_prose`), stand for the "![" and "](" of such images
-    # while all other images become links and all other targets are broken
+    # \0 and \1, which no text has here (`show_prose`), stand for the "![" and "](" of images with
+    # their data inside, while other images become links and all other targets are broken
     joined = _RASTER.sub("\0", joined).replace("![", "[")
     joined = re.sub(r"\0([^\]\n]*)\]\(", r"![\1" + "\1", joined)
     return (

@@ -31,6 +31,7 @@ def run(node: nodes.T) -> str:
     """Return a run of text as HTML.
 
     Bold, italic and code get tags, since some front ends strip styles; muted code is a plain span.
+    A run with a `label` is a glyph and gets none of these tags; bold wins over italic.
     """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'

@@ -4,9 +4,10 @@ Why our own: libraries for terminals redraw a text that still grows, and let its
 through.
 
 Rules
-- A line is written as soon as no later text can change it. The open end is drawn up to the last
-  place where no emphasis, code or link is open, and its last line waits. A table waits for its last
-  row; a long open end is drawn again only when it has grown (`GROWTH`).
+- A line is written as soon as no later text can change it; only the definition of a link, or the
+  underline of a heading, may come too late. The open end is drawn up to the last place where no
+  emphasis, code or link is open, and its last line waits. A table or formula waits for its end; a
+  long open end is drawn again only when it has grown (`GROWTH`).
 - Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
 - Each line ends its own styles, so that the next output is not coloured.
 - Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
@@ -34,7 +35,7 @@ NARROWEST, WIDEST = 24, 100  # columns of a line
 NARROWEST_BLOCK = 8  # columns, in lists and quotes
 RULE = 40  # columns at most
 CODE_INDENT = 4  # columns
-GROWTH = 20  # the open end is drawn again once it has grown by this part, 1/20, of itself
+GROWTH = 20  # the open end is drawn again once 1/GROWTH of it is new
 # part of a line, or family of tokens of code -> parameters of its escape sequence
 STYLES = {
     "strong": "1",
@@ -308,7 +309,7 @@ class _Drawer:
 
 
 def _share_columns(rows: Sequence[Sequence[list[Run]]], width: int) -> list[int]:
-    """Return the widths of a table's columns: the widest ones shrink until the table fits."""
+    """Return the widths of a table's columns: the widest shrink, to 4 at least, until it fits."""
     widths = [
         max(cell_width("".join(text for text, _ in cell)) for cell in column)
         for column in zip(*rows, strict=True)
@@ -336,7 +337,7 @@ def _words(runs: Sequence[Run]) -> Iterator[list[Run]]:
 
 
 def _address(href: str, text: str) -> list[Run]:
-    """Return the address behind a link, unless its text is the address."""
+    """Return the address behind a link; [] if it is empty, inline data or the link's own text."""
     if not href or href.startswith("data:") or text in (href, href.removeprefix("mailto:")):
         return []
     return [(" (", ""), (visible.show_hidden(href), STYLES["address"]), (")", "")]

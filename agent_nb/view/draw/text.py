@@ -22,7 +22,7 @@ from .cells import cell_width, fit, pad
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines of a body that are shown, in a closed and in an open fold
-LONGEST = 400  # characters of a line
+LONGEST = 400  # characters of a line of output, code or JSON; a row may have 2000
 #: A function that draws a node as pieces: lines of text, or (`markdown`) blocks.
 DrawFunction = Callable[[Any], list[str]]
 
@@ -62,7 +62,7 @@ def words(runs: tuple[nodes.T, ...]) -> str:
 
 
 def row(node: nodes.Row) -> list[str]:
-    """Return a row as lines: left, then right after a gap."""
+    """Return a row as lines of at most 2000 characters: left, then right after a gap."""
     text = "   ".join(p for p in (words(node.left), words(node.right)) if p)
     return [line[:2000] for line in text.split("\n")] if text else []
 
@@ -128,7 +128,7 @@ def tree(node: nodes.Tree) -> list[str]:
 
 
 def branch(node: nodes.Branch) -> list[str]:
-    """Return one line with its figure, and the branches below, connected by drawn lines."""
+    """Return a line with its figure and the branches below, connected by lines; no `detail`."""
     right = node.row.right
     if node.figure:
         right = (*right, nodes.T(f"  {node.figure}" if right else node.figure))
@@ -163,7 +163,7 @@ def table(node: nodes.Table) -> list[str]:
 
 
 def prose(node: nodes.Prose) -> list[str]:
-    """Return markdown unchanged: it is readable as text."""
+    """Return markdown as it is, since it reads as text; only hostile characters change."""
     return visible.show_prose(str(node.text)).strip("\n").split("\n")
 
 

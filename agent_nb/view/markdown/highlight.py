@@ -50,7 +50,10 @@ def highlight(code: str, language: str, *, begin: int = 0) -> str:
 
 
 def color_runs(code: str, language: str, *, begin: int = 0) -> list[tuple[str, str]]:
-    """Return `code` from `begin` on as texts with their families ("": not coloured)."""
+    """Return `code` from `begin` on as texts with their families ("": not coloured).
+
+    Code in a known language loses its last line end.
+    """
     lexer = _lexer(language) if language and len(code) <= LONGEST else None
     if lexer is None:
         return [(code[begin:], "")]

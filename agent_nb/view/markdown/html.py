@@ -56,7 +56,7 @@ ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
 PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
 UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
 _NARROW = theme.SCROLLS // 2  # a table's row or a formula with more letters may need to scroll
-# a formula between dollars: no space inside its delimiters, no digit after it
+# a formula between dollars; between single ones, no space inside them and no digit after them
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
 )

@@ -40,9 +40,10 @@ _TEX = re.compile(r"[\\^_{}=+<>]")
 
 
 def complete_source(source: str, *, caret: bool = False) -> str:
-    """Return an unfinished source as it will most probably read; `caret`: with a `CARET`.
+    """Return an unfinished source as it will most probably read.
 
     Half a marker is hidden; open emphasis, code and formulas are closed; a new table is drawn.
+    `caret`: running text ends with a `CARET`; code blocks, tables and display formulas do not.
     """
     if in_fence(source):
         return source
@@ -101,7 +102,7 @@ def _close_display(source: str) -> str:
 
 
 def _close_marks(text: str) -> str:
-    """Return running text with open code, formulas, emphasis and links closed."""
+    """Return text with open code, formulas and `*` emphasis closed, open links as their text."""
     if text.count("`") % 2:
         return text + "`"
     text = _BACKSLASH.sub("", _close_formula(text))
@@ -121,7 +122,7 @@ def _close_marks(text: str) -> str:
 def _close_formula(text: str) -> str:
     """Return running text with its open formula closed, or hidden if it is still empty.
 
-    A price and `$HOME` are text.
+    A price, and a dollar before words without TeX (`$HOME is set`), are text.
     """
     masked = _CLOSED.sub(lambda closed: " " * len(closed.group()), text)
     opened = _OPEN_FORMULA.search(masked)

@@ -25,7 +25,7 @@ TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
-# elements that are removed with their content; any other element that is not allowed leaves its own
+# elements that are removed with their content; of others that are not allowed, the content stays
 REMOVED = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
 # element ("*": any) -> its attributes; `_attribute` checks all values but those of title and alt
 ATTRIBUTES: dict[str, set[str]] = {

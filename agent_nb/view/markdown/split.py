@@ -175,7 +175,7 @@ class Splitter:
     def _cut(
         self, block: Block, source: str, lines: list[int]
     ) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block, and for all but the first its start and its `Open`."""
+        """Return the pages of a block, and for all but the first its first line and its `Open`."""
         open_block = self.open if block.start == 0 else Open()
         units = block.units()
         cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))

@@ -8,7 +8,8 @@ Rules
   place.
 - For display, the open end is completed (`open_end`); a frozen part is rendered from the text as it
   came.
-- All HTML is sanitised here; the result may be put into a page unchanged.
+- All HTML is sanitised here; MathML, filled in afterwards, has the allow-lists of `mathml`. So the
+  result may be put into a page unchanged.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Rules
 - Every command must be in `NAMES`, `SIGNS` or `ARGUMENTS`, which list what mathematics needs:
   MathJax may get more dangerous ones. A formula with any other command is shown as code.
 - A command in `ARGUMENTS` takes only plain arguments: lengths are small and not negative,
-  environments and colours known.
+  environments known, colours a word or a hexadecimal number.
 - `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
 - Braces are balanced, since a typesetter might read on after the formula, and nested at most
   `DEEPEST` deep.

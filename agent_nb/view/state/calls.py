@@ -58,7 +58,7 @@ class Calls:
         return self._calls.get(call_id)
 
     def list_open(self) -> list[CallCard]:
-        """Return the cards of calls without a result."""
+        """Return the cards of calls without a result, but for those still being written."""
         return [c for c in self._calls.values() if c.open]
 
     def add_server(self, payload: dict[str, Any]) -> None:
@@ -206,6 +206,7 @@ class Calls:
         card = self._find_or_add(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
         card.duration, card.early, card.attachments = event.duration, "", event.attachments
+        # results come in call order, so this one may be later than the end of its call
         card.ended = card.started + event.duration if card.started and event.duration else event.ts
         card.done = True
         if card.batch is not None:

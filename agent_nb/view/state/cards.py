@@ -28,7 +28,8 @@ class Card:
     """State of one card.
 
     `kind` names the file in `view.cards` that draws it. `key` is unique within its list. `version`
-    grows with every change. `done`: no later event changes it.
+    grows with every change. `done`: no later event changes it, but notes and plans, which are
+    always done, may grow, and a text may go on.
     """
 
     kind = ""

@@ -4,9 +4,9 @@ Why: the live view, the static page, a reload, a rerun and the view of a foreign
 over the same events, so they cannot differ.
 
 Rules
-- `apply` is O(1) amortised and never raises on a strange log: events without a card become notes.
+- `apply` is O(1) amortised and never raises on a strange log: unknown events become notes.
 - Deltas only bring forward what the stored events say later: a log folded with or without its
-  deltas ends in equal states.
+  deltas ends in equal states, but for `MapCard.quarters`.
 - Times come from the events, never from a clock.
 - Every change of a card raises its `version` and that of the cards around it: a redraw touches only
   what changed.
@@ -155,7 +155,7 @@ class RunView:
         return self._calls.get(call_id)
 
     def open_calls(self) -> list[CallCard]:
-        """Return the cards of calls without a result."""
+        """Return the cards of calls without a result, but for those still being written."""
         return self._calls.list_open()
 
     @property
@@ -287,7 +287,7 @@ class RunView:
         if event.kind == "mcp":
             self._calls.add_server(fields)
             return
-        # a window without a summary only shortens the header; with one it has a card too
+        # the header names what a window left out; a window with a summary has a card too
         if event.kind == "window" and fields:
             self.left_out = str(fields.get("note") or "")
             if not fields.get("text"):

@@ -131,6 +131,7 @@ class GrowingObject:
             self._scalar = None
             word = "".join(pieces)
             try:
+                # nan stands for a fault; a number beyond the range of a float becomes infinity
                 value = json.loads(word) if _VALID_SCALAR(word) else math.nan
             except ValueError:  # more digits than Python reads
                 value = math.nan

@@ -22,7 +22,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 
 class Change(NamedTuple):
-    """One change. `path` reads like code: `messages[2].text`."""
+    """One change. `path` reads like code: `messages[2].text`; "" is the whole value."""
 
     path: str
     before: Any
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def find_changes(before: Any, after: Any) -> list[Change]:
-    """Return the changes in the order of the new value; removed fields come after the others."""
+    """Return the changes in the order of the new value; in an object, removed fields come last."""
     return list(_compare(before, after, "", MOST_LEVELS))
 
 

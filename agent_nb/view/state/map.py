@@ -1,9 +1,11 @@
 """The part of the fold that handles a map: its plan, its counts while it runs and at its end.
 
-Why its own types: the room of maps stands above this one, and records may come from strangers.
+Why types here: the room of maps (`rows`) stands above this one, so that its types cannot be
+imported, and records may come from strangers.
 
 Rules
-- A map has one card. The plan makes it, live counts move it, the counts at the end close it.
+- A map has one card. The plan or the first counts make it, live counts move it, and the counts at
+  the end close it.
 - A payload that is not a valid plan or count, as in a record of unknown origin, is shown like any
   other state. Live counts that cannot be read are ignored.
 """
@@ -108,7 +110,7 @@ class MapCounts(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """The number of rows that ended without an answer."""
+        """The number of rows that ended without an answer, besides `stopped`."""
         return max(0, self.done - self.ok - self.stopped)
 
 

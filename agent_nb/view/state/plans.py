@@ -9,7 +9,8 @@ Rules
 - A graph has nodes by id. If an expansion says only how many nodes it adds, then so many new nodes
   are put below it as they appear; the latest expansion is filled first.
 - Events that fit no plan are left to the notes (`take_extension` returns False); no payload raises.
-- A score that is not a number counts as unknown; an index out of range becomes a remark.
+- A score that is not a number counts as unknown. An index that fits no candidate, or is missing
+  beside scores, becomes a remark.
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ class Text:
         return self._pieces[0] if self._pieces else ""
 
     def memo(self, make: Callable[[], T]) -> T:
-        """Return what `make` returned at the first call: an object that reads this text."""
+        """Return what `make` returned at the first call: an object that reads this text.
+
+        A text has one such object: the `make` of later calls is ignored.
+        """
         if self._memo is None:
             self._memo = make()
         memo: T = self._memo
@@ -100,7 +103,7 @@ class Text:
 class Output:
     """The output of a tool: the first `head` and the last `tail` characters.
 
-    `omitted` counts the characters between them.
+    `omitted` counts the characters between them; `len()` counts these too.
     """
 
     __slots__ = ("_head", "_head_room", "_tail", "_tail_limit", "_tail_size", "omitted")

@@ -26,7 +26,7 @@ def is_heard_beside_cell(widget: Any) -> bool:
 def hear_beside_cell(widget: Any) -> Callable[[], None]:
     """Make a widget's messages arrive while the cell works; return `acknowledge`.
 
-    Call it whenever a message of the front end has arrived.
+    Call `acknowledge` whenever a message of the front end has arrived.
     """
     if not is_heard_beside_cell(widget):
         return lambda: None
@@ -35,6 +35,7 @@ def hear_beside_cell(widget: Any) -> Callable[[], None]:
     widget.comm._reply_subshell_for = None  # noqa: SLF001  (None: on the subshell of the message)
 
     def acknowledge() -> None:
+        # these are ipykernel's own: if one fails, the front end only holds back the next change
         with suppress(Exception):
             kernel.shell.set_parent(cell)
             kernel._publish_status("idle", "shell")  # noqa: SLF001

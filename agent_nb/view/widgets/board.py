@@ -44,7 +44,7 @@ SHEET = Path(__file__).parent.parent / "live.css"
 
 @cache
 def style_sheet() -> str:
-    """Return the style sheet of the live view: `live.css` without comments, then markdown's."""
+    """Return the style sheet: `live.css` without comments, heights of folds, then markdown's."""
     live = re.sub(r"/\*.*?\*/\n", "", SHEET.read_text(encoding="utf-8"), flags=re.DOTALL)
     # `$NAME` in the file is a declaration of `theme`
     with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)

@@ -82,6 +82,7 @@ class Head(Slot):
         value = html.draw_html(node)
         if not self.widgets:
             self._line = self.kit.html(value)
+            # here too, because the first update makes the widgets that go into the box
             self._buttons.update(nodes.Buttons(node.buttons))
             self.widgets = [
                 self.kit.box([self._line, *self._buttons.widgets], *self.classes, across=True)

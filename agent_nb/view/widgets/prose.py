@@ -12,7 +12,7 @@ Rules
 - Text moves between widgets within one message where possible; between two messages it would be
   seen twice, or not at all.
 - Parts with formulas are HTMLMath widgets, which typeset them. They are not merged, since that
-  would typeset them again. In the last widget, formulas are shown as code.
+  would typeset them again. In the last widget of a growing text, formulas are shown as code.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ class Prose(Slot):
             )
             self.kit.retire(list(replaced))
         else:
+            # in this order the open end is seen twice for a moment; in the other, not at all
             self.kit.set(box, "children", (*before, last, self._end))
             self.kit.set(last, "value", value)
 

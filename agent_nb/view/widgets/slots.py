@@ -4,7 +4,7 @@ Why: a front end that gets a new widget loses the scroll position and what the u
 
 Rules
 - A *moving* node is one whose widgets change or take input. It has a slot of its own; its static
-  neighbours share one HTML widget.
+  neighbours share one HTML widget, but for images, which have one each.
 - `Kit.slots` maps types of nodes to classes of slots, so that slots need not import each other.
 """
 
