@@ -231,7 +231,7 @@ def test_a_digit_of_a_title_is_drift_and_another_font_is_not(run, capsys):
 
 @pytest.mark.long
 def test_a_record_without_data_of_its_figure_is_compared_by_pixels(run, capsys):
-    older = "import agent_nb.tools.pictures as p; p.figure_data = lambda figure: None"
+    older = "import agent_nb.tools.pictures as p; p.read_figure_data = lambda figure: None"
     path = run(TITLE, before=f"values = 0.04\n{older}")
     changed(path, older, "")
     changed(path, "0.04", "0.05")
