@@ -109,5 +109,10 @@ def forgotten_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test knows the keys and the servers' tokens that another gave to this process."""
     from agent_nb.models import keys
 
-    for name, empty in (("_session_keys", {}), ("_colab_secrets", {}), ("_other_secrets", set())):
+    for name, empty in (
+        ("_session_keys", {}),
+        ("_keyring_keys", {}),
+        ("_colab_secrets", {}),
+        ("_other_secrets", set()),
+    ):
         monkeypatch.setattr(keys, name, empty)

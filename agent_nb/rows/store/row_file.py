@@ -103,8 +103,7 @@ class RowFile:
     """The file at one path, opened at once for reading; threads take turns at transactions.
 
     Every method raises UsageError with advice if the file cannot be used. `generation` counts how
-    often a file was opened at the path: at first, when it was replaced, to write after reading, and
-    to read under its link once a writer has made that.
+    often a file was opened at the path: at first, when it was replaced, to write, or by its link.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
