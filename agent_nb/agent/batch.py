@@ -157,8 +157,8 @@ class Batch:
 
     def started(self, call_id: str) -> None:
         """Log that a tool began."""
-        name, place = self._calls[call_id].name, self._locate_call(call_id)
-        self._log.append(events.Started(call_id=call_id, name=name, origin="tool", **place))
+        name, fields = self._calls[call_id].name, self._locate_call(call_id)
+        self._log.append(events.Started(call_id=call_id, name=name, origin="tool", **fields))
 
     def update(self, call_id: str, update: Update) -> None:
         """Take progress of a running tool; it is logged now or with the next `flush`."""

@@ -5,8 +5,8 @@ move the cursor and overwrite our verdict; a bidirectional mark could reverse a 
 
 Rules
 - No other file of `cli` prints or touches stdout and stderr (`tests/test_architecture.py`).
-- Hidden characters are escaped, except line ends and tabs; in JSON text as `\\uXXXX`, so that the
-  JSON keeps its value.
+- Hidden characters are escaped, except line ends and tabs; JSON text gets the escapes of JSON,
+  so that it keeps its value.
 - Only the git filter writes text unescaped, and only if stdout is not a terminal.
 """
 

@@ -283,8 +283,8 @@ def _place(field: str) -> Callable[[_Builder], Any]:
 
     def make_column(builder: _Builder) -> Any:
         codes, runs = builder.runs
-        places = [builder.places.get(run, NOWHERE) for run in runs]
-        return builder.categories(codes, [getattr(place, field) for place in places])
+        values = [getattr(builder.places.get(run, NOWHERE), field) for run in runs]
+        return builder.categories(codes, values)
 
     return make_column
 

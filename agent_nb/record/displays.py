@@ -4,7 +4,8 @@ Why: if another cell of a table is highlighted, or a chart has another axis, the
 even if the model reads the same text. But libraries write new, invisible ids into each display.
 
 Rules
-- Ids become numbers in the order in which they are found; in markup, text between tags is no id.
+- Ids become numbers in the order of their occurrence. In markup, only what stands inside a tag can
+  be an id.
 - The `config` of a Plotly chart does not count: it decides how people can use the chart.
 - Only MIME types that both displays have are compared; `uncompared_kinds` returns the others that
   people see.

@@ -113,8 +113,8 @@ def _restore_replayed(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping
     parts = agent_cell(source_of(cell))
     if parts is None:
         replayed = {str(run["run"]) for _, run in _shown_runs(cell) if _is_replayed(run)}
-        kept = {run_id: outputs for run_id, outputs in old_outputs.items() if run_id in replayed}
-        cell["outputs"] = _replace_outputs(cell, kept)
+        restored = {run: outputs for run, outputs in old_outputs.items() if run in replayed}
+        cell["outputs"] = _replace_outputs(cell, restored)
     elif (
         new_outputs
         and new_outputs.keys() == old_outputs.keys()

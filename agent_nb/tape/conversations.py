@@ -27,8 +27,8 @@ from ..wire import as_dict, as_list, encode_canonical
 from .references import damaged_error
 
 MESSAGES = ("messages", "input", "contents")  # the fields of a body that hold a conversation
-_LARGEST_FIELD = 256  # bytes of a field that is no payload
-_LARGEST_TEXT = 1024  # bytes of a text inside a field or a message that is no payload
+_LARGEST_FIELD = 256  # bytes of a field; a larger one is stored as a payload
+_LARGEST_TEXT = 1024  # bytes of a text inside a field or a message; the same
 _MOST_REMEMBERED = 64  # conversations that a request may continue
 _MOST_LINKS = 500  # of one conversation; then it is stored anew
 _MOST_READ = 2_000  # links of one conversation, since a record may say anything

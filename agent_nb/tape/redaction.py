@@ -115,11 +115,11 @@ def _redact_chunks(
 ) -> list[Any]:
     """Return chunks without secrets; a text without one keeps its pieces as they are."""
     copies = [msgspec.to_builtins(chunk) for chunk in chunks]
-    places: dict[_Place, list[_Text]] = {}
+    texts_by_path: dict[_Place, list[_Text]] = {}
     for chunk in copies:
-        for place, text in _list_texts(chunk):
-            places.setdefault(place, []).append(text)
-    for texts in places.values():
+        for path, text in _list_texts(chunk):
+            texts_by_path.setdefault(path, []).append(text)
+    for texts in texts_by_path.values():
         joined = "".join(text.read() for text in texts)
         if redact_text(joined, secrets) != joined:
             redactor = redaction.stream()

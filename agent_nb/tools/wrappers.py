@@ -115,9 +115,9 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     scripts: list[str] = []
     unread = [_split_words(command)]
     while unread:
-        words = unread.pop()
-        scripts += _find_here_strings(words)
-        tokens = _skip_prefix(words)
+        with_prefix = unread.pop()
+        scripts += _find_here_strings(with_prefix)
+        tokens = _skip_prefix(with_prefix)
         if not tokens:
             continue
         if len(programs) >= LEVELS:  # what is left is not looked into, so no more is found

@@ -603,7 +603,13 @@ def test_a_request_without_proof_names_no_signed_records():
         "for variables in (1, 2): pass",
         "with open('x') as variables: pass",
         "%load_ext x\nvariables, other = !ls",
+        "%%time\ndef variables(): pass",
+        "%%timeit -n1\nimport os\nasync def variables(): pass",
+        "for f in !ls:\n    variables = f",
         "def variables(:",
+        "get_ipython().user_ns['vari' + 'ables'] = f",
+        "setattr(module, 'vari' + 'ables', f)",
+        "vars()['vari' + 'ables'] = f",
     ],
 )
 def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):

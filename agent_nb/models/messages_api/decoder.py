@@ -180,8 +180,8 @@ class AnthropicDecoder(EventDecoder):
         else:
             if raw:
                 block["input"] = _parse_input(raw)
-            kept = Resend(PROVIDER, block) if goes_back else Extra(PROVIDER, to_text(kind), block)
-            out.append(kept)
+            extra = Extra(PROVIDER, to_text(kind), block)
+            out.append(Resend(PROVIDER, block) if goes_back else extra)
         if goes_back and (kind != "text" or block.get("text")):
             self.content.append(block)
 

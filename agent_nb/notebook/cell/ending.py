@@ -210,7 +210,7 @@ class Ending:
         if turns is not None and record is not None:
             foreign = not (turns.own or self._session.library.is_from_kernel(record))
         turn = Turn(self._cell.key, run.log, self._options.new, foreign)
-        # committed even if it is no turn, since a live run drops the later turns all the same
+        # also a run that does not count as a turn: committing a live run drops the later turns
         conversation.commit(turn, live=turns is None)
         if not is_turn(run.log):
             conversation.forget(self._cell.key)

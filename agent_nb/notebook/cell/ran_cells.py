@@ -96,7 +96,7 @@ class RanCells:
         """Note the cells of the shell's history."""
         history = getattr(shell, "history_manager", None)
         for count, raw in enumerate(getattr(history, "input_hist_raw", ())):
-            if count and isinstance(raw, str):  # the entry 0 is no cell
+            if count and isinstance(raw, str):  # IPython fills entry 0 itself
                 shown = _history_traceback(history, count)
                 ran = RanCell(count=count, result=_read_result(shell, count), traceback=shown)
                 self._add(ran, raw)

@@ -54,7 +54,9 @@ from .tool_names import tool_names
 SHORT = 300  # characters of the arguments of a call on one line
 # code that may define a name which its text does not contain
 _ANY_NAME = re.compile(
-    r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
+    r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b"
+    r"|\b(?:exec|globals|locals|vars|setattr|user_ns|__dict__)\b",
+    re.MULTILINE,
 )
 
 

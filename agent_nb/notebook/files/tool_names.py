@@ -21,9 +21,7 @@ from ...record import agent_cell
 
 # a cell magic whose body is not run as Python in the kernel
 _OTHER_LANGUAGE = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
-# lines of IPython: magics, commands of the shell, help
-_IPYTHON_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|.*\?)$", re.MULTILINE)
-_IPYTHON_VALUE = re.compile(r"^([^#\"'\n]*=[ \t]*)[%!].*$", re.MULTILINE)  # files = !ls
+_CELL_MAGIC = re.compile(r"\s*%%.*\n?")
 _DEFINED = re.compile(
     r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)"
     r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]+)?=[^=]",  # a variable
@@ -57,14 +55,21 @@ def _find_names(source: str) -> Iterable[str]:
 
 
 def _parse(source: str) -> ast.Module | None:
-    """Return the syntax tree of a cell, without its lines of IPython; None if it has none."""
-    plain = _IPYTHON_LINE.sub(r"\1pass", _IPYTHON_VALUE.sub(r"\g<1>0", source))
-    for text in (source, plain):
+    """Return the syntax tree of a cell without the line of its magic; None if it has none."""
+    code = _CELL_MAGIC.sub("", source, count=1) if _CELL_MAGIC.match(source) else source
+    for transform in (str, _transform_lines):
         try:
-            return ast.parse(text)
+            return ast.parse(transform(code))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
+
+
+def _transform_lines(code: str) -> str:
+    """Return code with its lines of IPython as Python. Raises SyntaxError."""
+    from IPython.core.inputtransformer2 import TransformerManager  # most cells do not need it
+
+    return str(TransformerManager().transform_cell(code))
 
 
 def _list_bound(tree: ast.AST) -> Iterator[str]:

@@ -152,14 +152,14 @@ def _select_settled(source: str) -> str:
     has_row = "|" in source.partition("\n")[0]
     if has_row or source.lstrip().startswith(("$$", "\\[", "\\begin")):
         return ""  # a table needs its last row for the widths, a formula its end
-    words = source[: _end_of_words(source)]
+    settled = source[: _end_of_words(source)]
     for mark in _PAIRED:
-        if words.count(mark) % 2:
-            words = words[: words.rfind(mark)]
-    bracket = words.rfind("[")
-    if bracket >= 0 and not _DECIDED_BRACKET.match(words, bracket):
-        words = words[:bracket]
-    return words[: _end_of_words(words)]
+        if settled.count(mark) % 2:
+            settled = settled[: settled.rfind(mark)]
+    bracket = settled.rfind("[")
+    if bracket >= 0 and not _DECIDED_BRACKET.match(settled, bracket):
+        settled = settled[:bracket]
+    return settled[: _end_of_words(settled)]
 
 
 def _end_of_words(source: str) -> int:
