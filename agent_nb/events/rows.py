@@ -66,7 +66,7 @@ class _SubAgents:
         if isinstance(event, e.RunStart) and event.span:
             self._turns.setdefault(key, self._newest.get(event.run, 0))
         if event.span and key in self._turns:
-            return self._turns[key]
+            return self._turns[key] or event.turn  # a foreign run may not count its own turns
         self._newest[event.run] = max(self._newest.get(event.run, 0), event.turn)
         return event.turn
 

@@ -44,3 +44,12 @@ def test_the_turns_of_a_sub_agent_belong_to_the_turn_that_called_it():
         (1, 130, 4, "large"),
         (2, 200, 1, "large"),
     ]
+
+
+def test_turns_of_a_sub_agent_stay_where_its_run_counts_none():
+    log = [
+        ev.RunStart(run="r", model="large"),
+        ev.RunStart(run="r", span="c1", model="small"),
+        ev.Metric(run="r", span="c1", step=counts(10), total=counts(10), turn=2),
+    ]
+    assert [(r.turn, r.tokens_in) for r in turn_rows(log, {})] == [(2, 10)]
