@@ -161,7 +161,7 @@ class Attached(Followed):
     async def _events(self) -> AsyncGenerator[Event, None]:
         """Connect, and yield each event as it is logged; before the first, report the log."""
         async with connect(self.where) as client:
-            if not self.where.run:
+            if not self.where.run and not len(self.log):
                 self.log.run = await find_newest_run(client, self.where.server)
             url = self.where.events(self.log.run)
             async with aclosing(self._remote.events(client, url)) as events:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import threading
+from contextlib import aclosing
 from functools import partial
 
 import anyio
@@ -274,6 +275,21 @@ def test_a_servers_address_follows_its_newest_run(rig, token):
         return (await attach(server.server.url, token)).id
 
     assert wait(main) == "new"
+
+
+def test_following_again_stays_with_the_run_that_was_newest_at_first(rig, token):
+    server = rig()
+    old = server.publish("old", ev.User(content="x"))
+
+    async def main():
+        attached = attach(server.server.url, token, backoff=QUICK)
+        async with aclosing(aiter(attached)) as events:
+            await anext(events)
+        speak(server.publish("new").feed)
+        old.feed(ev.End())
+        return [(event.type, event.run) async for event in attached]
+
+    assert wait(main) == [("end", "old")]
 
 
 def test_a_finished_run_can_be_iterated_again_and_a_busy_one_not_twice(rig, token):
