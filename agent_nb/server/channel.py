@@ -204,7 +204,7 @@ class Channel:
         elif isinstance(event, End) and not event.span:
             self.status = event.status
 
-    # Reading; callers of `read` and `behind` hold the hub's lock.
+    # Reading; callers of `read`, `behind` and `skip` hold the hub's lock.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of the id `after`; for an unknown id the start, and a Gap."""
@@ -229,8 +229,17 @@ class Channel:
         """Return the number of entries after `position`."""
         return len(self._entries) - self._index_after(position)
 
+    def skip(self, position: Position, count: int) -> tuple[list[Entry], Gap]:
+        """Return the newest `count` entries of the buffer, and the gap between `position` and them.
+
+        There must be more entries than that after `position`.
+        """
+        newest = self._entries[-count:]
+        after = self._entries[self._index_after(position)].id
+        return newest, Gap(self.run, "lag", after, self._count_lost(position, newest[0]))
+
     def _count_lost(self, position: Position, first: Entry) -> int:
-        """Return the number of stored events after `position` that were evicted."""
+        """Return the number of stored events after `position` and before the entry `first`."""
         # a delta bears the `seq` of the stored event before it, which then is evicted too
         newest_lost = first.seq if first.n else first.seq - 1
         return max(newest_lost - position[0], 0)

@@ -135,9 +135,7 @@ class Subscription:
         channel = self._channel
         behind = channel.behind(self._position) if self._lag else 0  # `lag` 0: no limit
         if behind > self._lag:
-            entries, _ = channel.read(self._position, behind)
-            skipped, newest = entries[: -self._lag], entries[-self._lag :]
-            return newest, Gap(self.run, "lag", skipped[0].id, sum(1 for e in skipped if not e.n))
+            return channel.skip(self._position, self._lag)
         entries, gap = channel.read(self._position, limit)
         self._idle = not entries
         return entries, gap
