@@ -8,6 +8,7 @@ Rules
 - The pixels of a figure are compared as a whole (`MOST_DIFFERENT`), those of other pictures
   in tiles too (`TILES`): a figure drawn by another version of a library differs in many small ways.
 - Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
+- Of two animations the first pictures are compared.
 - Pictures come from strangers: only `FORMATS` are opened, up to `MOST_PIXELS`.
 - Pillow is optional; without it the result says that pictures were not compared.
 """
@@ -47,7 +48,8 @@ class PictureComparison(msgspec.Struct, frozen=True):
     pictures look the same. `note`: why only the pixels of a figure were compared.
     """
 
-    TYPES: ClassVar = ("image/png", "image/jpeg")  # the MIME types of a display that are compared
+    # the MIME types of a display that are compared
+    TYPES: ClassVar = tuple(f"image/{name.lower()}" for name in FORMATS)
 
     difference: str = ""
     unseen: str = ""
@@ -166,13 +168,15 @@ def _compare_opened(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
     size = old.size[0] * old.size[1]
     if size > MOST_PIXELS:
         return _refuse_large(size)
+    moves = any(getattr(picture, "is_animated", False) for picture in (old, new))
     old, new = old.convert("RGBA"), new.convert("RGBA")
     differing = sum(
         _largest_channel(ImageChops.difference(old, new)).histogram()[MOST_LEVELS + 1 :]
     )
     if differing > MOST_DIFFERENT * size:
         return PictureComparison(f"{differing / size:.1%} of its pixels differ")
-    return PictureComparison(_describe_tile(old, new) if tiles and differing else "")
+    unseen = "an animation after its first picture" if moves else ""
+    return PictureComparison(_describe_tile(old, new) if tiles and differing else "", unseen)
 
 
 def _largest_channel(picture: Any) -> Any:

@@ -27,6 +27,18 @@ def test_another_file_of_the_same_picture_is_the_same():
     assert PictureComparison.of_pair(picture(level=0), picture(level=9)).difference == ""
 
 
+def test_of_an_animation_what_follows_the_first_picture_is_unseen():
+    pillow = pytest.importorskip("PIL.Image")
+    animations = []
+    for colour in ("red", "blue"):
+        first, last = (pillow.new("RGB", (9, 9), each) for each in ("white", colour))
+        target = io.BytesIO()
+        first.save(target, "gif", save_all=True, append_images=[last])
+        animations.append(base64.b64encode(target.getvalue()).decode())
+    comparison = PictureComparison.of_pair(*animations)
+    assert comparison == PictureComparison(unseen="an animation after its first picture")
+
+
 @pytest.mark.parametrize(("marks", "differs"), [(4, False), (5, True)])
 def test_one_pixel_of_a_hundred_of_a_figure_may_differ(marks, differs):
     other = picture(marks=[((n, 0), BLACK) for n in range(marks)])

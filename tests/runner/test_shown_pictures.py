@@ -1,7 +1,9 @@
 """The displays beside the card of an agent cell, in the file and in a replay."""
 
+import io
+
 import pytest
-from helpers.pictures import attached, png
+from helpers.pictures import attached, base64_of, png
 
 from agent_nb.runner.shown_pictures import describe_differences
 
@@ -37,3 +39,15 @@ def test_a_chart_that_became_a_picture_differs():
         "it shows 1 picture, and the recording 0",
         "it shows 0 displays, and the recording 1",
     ]
+
+
+@pytest.mark.parametrize("kind", ["gif", "webp"])
+def test_a_lone_picture_of_any_kind_that_is_shown_is_compared(kind):
+    pillow = pytest.importorskip("PIL.Image")
+    displays = []
+    for colour in ("red", "blue"):
+        target = io.BytesIO()
+        pillow.new("RGB", (9, 9), colour).save(target, kind)
+        displays.append({f"image/{kind}": base64_of(target.getvalue())})
+    assert differences(displays[0], displays[0]) == []
+    assert differences(*displays) == ["picture 1: 100.0% of its pixels differ"]
