@@ -26,7 +26,12 @@ def list_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
         {key: value for (_, field, key), value in added if field == "payloads"},
     )
-    runs = ((cell, value) for (_, field, cell), value in added if field == "runs")
+    runs = (
+        (cell, run)
+        for (_, field, cell), value in added
+        if field == "runs"
+        for run in (value if isinstance(value, list) else [value])
+    )
     return [(cell, Payloads.attach(run, payloads)) for cell, run in runs if isinstance(run, dict)]
 
 
@@ -50,24 +55,25 @@ def _list_our_entries(metadata: dict[str, Any]) -> list[Any]:
     return [entry for entry in entries if as_dict(entry).get("key") == METADATA_KEY]
 
 
-def _walk_diff(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield (path, value) of what a diff in nbdime's format adds to our metadata.
+def _walk_diff(entry: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (path, value) of what an entry of a diff in nbdime's format adds to our metadata.
 
     A path is (our key, field, key), such as (our key, "runs", cell id): values three levels deep.
-    An entry of a diff has an `op`, names a `key`, and holds a nested `diff`, a new `value` or a
-    list of values.
+    An entry names a `key`, and holds a nested `diff`, a new `value` or a list of values.
     """
-    is_entry = isinstance(change, dict) and isinstance(change.get("op"), str)
-    if is_entry and isinstance(change.get("key"), str):
-        path = (*path, change["key"])
-    if is_entry:
-        for part in (change.get("diff"), change.get("value"), change.get("valuelist")):
-            yield from _walk_diff(part, path)
-    elif isinstance(change, list):
-        for part in change:
-            yield from _walk_diff(part, path)
-    elif len(path) == 3 and change is not None:
-        yield path, change
-    elif isinstance(change, dict) and len(path) < 3:
-        for key, part in change.items():
-            yield from _walk_diff(part, (*path, key))
+    entry = as_dict(entry)
+    if isinstance(entry.get("key"), str):
+        path = (*path, entry["key"])
+    for part in as_list(entry.get("diff")):
+        yield from _walk_diff(part, path)
+    for value in (entry.get("value"), *as_list(entry.get("valuelist"))):
+        yield from _walk_value(value, path)
+
+
+def _walk_value(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (path, value) of the values three levels deep in a new value at `path`."""
+    if len(path) == 3 and value is not None:
+        yield path, value
+    elif len(path) < 3:
+        for key, part in as_dict(value).items():
+            yield from _walk_value(part, (*path, key))

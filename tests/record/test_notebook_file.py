@@ -860,6 +860,17 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
     assert stripped["metadata"] == {}
 
 
+@pytest.mark.parametrize("payload", [{"op": "add", "value": 1}, [{"op": "add"}, 2]])
+def test_a_payload_that_nbdime_has_put_aside_is_read_whole(payload):
+    key = payload_key(payload)
+    record = run("r2", payload=key)
+    del record["payloads"]
+    added = {"runs": {"a": [record]}, "payloads": {key: payload}}
+    diff = [{"op": "add", "key": "agent_nb", "value": added}]
+    nb = notebook(cell("a"), **{"nbdime-conflicts": {"local_diff": diff}})
+    assert NotebookRuns(nb).by_cell()["a"][0]["payloads"] == {key: payload}
+
+
 @pytest.mark.parametrize(
     "aside",
     [
