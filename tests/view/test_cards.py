@@ -17,7 +17,7 @@ from agent_nb.view.bundle import make_bundle
 from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
-from agent_nb.view.draw import html
+from agent_nb.view.draw import html, markdown
 from agent_nb.view.draw.text import draw
 from agent_nb.view.format import clock, format_count, format_duration, format_money, gist
 from agent_nb.view.layout import Layout, page
@@ -594,6 +594,11 @@ def test_rows_that_do_not_open_are_aligned_with_those_that_do(rich):
     made = html.draw_html(page(RunView().extend(rich.log)))
     assert f'<summary style="{theme.SUMMARY}">' in made
     assert f'style="{theme.STEP_LINE};' in made
+
+
+def test_json_that_is_cut_in_markdown_says_how_much_follows():
+    (block,) = markdown.blocks(nodes.Json(list(range(60))))
+    assert block.splitlines()[-3:] == ["  38,", "… 22 more lines", "```"]
 
 
 def test_markdown_is_a_list_of_steps_with_their_bodies_inside(begun):

@@ -243,7 +243,9 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Code: lambda node: _code(node.text[node.begin :], node.language),
     nodes.Bar: lambda node: [literal(node.label)],
     nodes.Prose: prose,
-    nodes.Json: lambda node: [fence("\n".join(text.json_lines(node)[: text.OPENED]), "json")],
+    nodes.Json: lambda node: [
+        fence("\n".join(text.capped(text.json_lines(node), text.OPENED)), "json")
+    ],
     nodes.Tree: lambda node: [fence("\n".join(text.tree(node)))] if node.branches else [],
     nodes.Branch: lambda node: [fence("\n".join(text.branch(node)))],
     nodes.Table: table,
