@@ -320,6 +320,7 @@ def test_the_command_shows_exactly_what_would_be_sent(notebook, capsys):
         ("context -t none", "x: int"),
         ("context --context none", "Nothing about the notebook is sent"),
         ("context -t python", "x: int"),
+        ("context -t python --map x", "Nothing about the notebook is sent (--map:"),
     ],
 )
 def test_the_command_says_what_is_sent(notebook, capsys, line, words):

@@ -150,7 +150,12 @@ def gather_context(
     *,
     attached: Pointed = NOTHING_POINTED,
 ) -> Context:
-    """Return what the model reads besides the prompt; `attached`: files other than pictures."""
+    """Return what the model reads besides the prompt; `attached`: files other than pictures.
+
+    The rows of a map are sent nothing besides their prompts.
+    """
+    if options.map:
+        return Context()
 
     def above() -> list[RanCell]:
         return cells_above(session.shell, cell, session.library.file(cell.runner_options))
@@ -161,7 +166,7 @@ def gather_context(
         options.context,
         agent.tools,
         prompt.text,
-        always=not options.map,  # for `%agent context`: the rows of a map are sent no context
+        always=True,
         above=above,
         pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )

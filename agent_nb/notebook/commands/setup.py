@@ -149,14 +149,15 @@ def show_context(session: Session, arguments: list[str]) -> None:
         size = agent.model.context
         agent = add_default_tools(agent)
     fitted = gather_context(session, cell, options, agent, CellPrompt("")).fitted(size)
-    print_text("\n\n".join(_context_parts(fitted)))
+    why_empty = "--map: each row is asked alone" if options.map else "--context none"
+    print_text("\n\n".join(_context_parts(fitted, why_empty)))
 
 
-def _context_parts(context: Context) -> list[str]:
-    """Return a context as paragraphs."""
+def _context_parts(context: Context, why_empty: str) -> list[str]:
+    """Return a context as paragraphs; `why_empty`: the reason to send nothing."""
     system = context.system_text()
     if not (system or context.text):
-        return ["Nothing about the notebook is sent (--context none)."]
+        return [f"Nothing about the notebook is sent ({why_empty})."]
     size = count_tokens(system)
     parts = [f"In the system message, about {size} tokens:", system]
     if context.text:
