@@ -34,9 +34,7 @@ from ..wire import SAFE, Shown, dumps, encode_canonical
 LARGE = 64 * 1024  # larger values (bytes of a text, else characters of JSON) become payloads
 SMALLEST_PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200  # levels of nested values that are packed
-# characters of payloads that one record may unpack, each use counted; one that is not a text
-# counts as `LARGE`, whatever its size
-MOST_UNPACKED = 1 << 28
+MOST_UNPACKED = 1 << 28  # characters of payloads that one record may unpack, each use counted
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 REFERENCE = '"$payload"'  # part of the canonical text of every value that needs a payload
 # types of packed values that are unpacked as is
@@ -57,10 +55,16 @@ def hash_text(text: str, like: str = EXACT) -> str:
     return mark + hashlib.sha256(text.encode("utf-8", errors)).hexdigest()
 
 
-def payload_key(packed: Any, like: str = EXACT) -> str:
-    """Return the key of a packed payload in the scheme of the key `like`; "" if not JSON."""
+def payload_key(packed: Any) -> str:
+    """Return the key of a packed payload; "" if not JSON."""
+    text = _encode_packed(packed)
+    return hash_text(text) if text else ""
+
+
+def _encode_packed(packed: Any) -> str:
+    """Return the canonical text of a packed payload, "" if not JSON."""
     try:
-        return hash_text(encode_canonical(packed), like)
+        return encode_canonical(packed)
     except (ValueError, RecursionError):
         return ""
 
@@ -139,11 +143,9 @@ class Payloads(dict[str, Any]):
     are stored without them (`detach`) and share one mapping.
     """
 
-    def __init__(
-        self, values: Mapping[str, Any] = {}, checked: dict[str, bool] | None = None
-    ) -> None:
+    def __init__(self, values: Mapping[str, Any] = {}, sizes: dict[str, int] | None = None) -> None:
         super().__init__(values)
-        self._checked = {} if checked is None else checked
+        self._sizes = {} if sizes is None else sizes  # see `measure`
 
     @classmethod
     def of(cls, *sources: Any) -> Payloads:
@@ -155,13 +157,18 @@ class Payloads(dict[str, Any]):
 
     def only(self, keys: Iterable[str]) -> Payloads:
         """Return the payloads of these keys; the results of hashing are shared."""
-        return Payloads({key: self[key] for key in keys}, self._checked)
+        return Payloads({key: self[key] for key in keys}, self._sizes)
 
     def is_sound(self, key: str) -> bool:
         """Return whether the value of `key` has the hash in its key, and so is unchanged."""
-        if key not in self._checked:
-            self._checked[key] = payload_key(self[key], key) == key
-        return self._checked[key]
+        return self.measure(key) >= 0
+
+    def measure(self, key: str) -> int:
+        """Return how many characters the JSON of a value has, -1 if the value was changed."""
+        if key not in self._sizes:
+            text = _encode_packed(self[key])
+            self._sizes[key] = len(text) if text and hash_text(text, key) == key else -1
+        return self._sizes[key]
 
     @classmethod
     def attach(cls, record: Mapping[str, Any], beside: Any = None) -> dict[str, Any]:
@@ -341,9 +348,10 @@ class Unpacker:
         if not isinstance(key, str) or key not in self._payloads:
             return f"[a payload of this record is missing: {key}]"
         packed = self._payloads[key]
-        if not self._payloads.is_sound(key):
+        size = self._payloads.measure(key)
+        if size < 0:
             return f"[a payload of this record was changed: {key}]"
-        self._left -= len(packed) if isinstance(packed, str) else LARGE
+        self._left -= size
         if self._left < 0:
             return f"[a payload of this record is left out, they are too large together: {key}]"
         return self._unpack(packed, depth)

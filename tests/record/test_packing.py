@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_nb.record import packing
 from agent_nb.record.packing import LARGE, Home, Packer, Payloads, Unpacker, payload_key
 from agent_nb.wire.json_text import encode_canonical
 
@@ -111,6 +112,15 @@ def test_payloads_do_not_unfold_without_end():
     outer = [{"$payload": key}] * 10_000
     unfolded = Unpacker({key: bomb}, Home("")).unpack(outer)
     assert sum(len(v) for v in unfolded) < 1 << 29
+
+
+def test_payloads_that_are_not_texts_count_with_their_size(monkeypatch):
+    large = [[]] * 1000
+    key, size = payload_key(large), len(encode_canonical(large))
+    monkeypatch.setattr(packing, "MOST_UNPACKED", 5 * size)
+    values = Unpacker({key: large}, Home("")).unpack([{"$payload": key}] * 9)
+    assert values[:5] == [large] * 5
+    assert all("too large together" in value for value in values[5:])
 
 
 def test_a_value_nested_without_end_is_cut():

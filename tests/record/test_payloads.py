@@ -24,13 +24,13 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
         )
     )
     hashed = []
-    plain = packing.payload_key
+    plain = packing._encode_packed
 
-    def counted(packed, like=packing.EXACT):
-        hashed.append(like)
-        return plain(packed, like)
+    def counted(packed):
+        hashed.append(packed)
+        return plain(packed)
 
-    monkeypatch.setattr(packing, "payload_key", counted)
+    monkeypatch.setattr(packing, "_encode_packed", counted)
     ((_, found),) = NotebookRuns(notebook).list_all()
     assert is_own_record(found, b"key")
     assert is_intact(found)
