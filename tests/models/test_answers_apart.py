@@ -6,7 +6,6 @@ import json
 import ssl
 
 import anyio
-import httpcore
 import pytest
 from helpers.meddling_server import (
     REFUSAL,
@@ -22,7 +21,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent
 from agent_nb.external.connect import Target, connect, send_request
-from agent_nb.models.http import direct, network, request_queue, retry
+from agent_nb.models.http import network, request_queue, retry
 from agent_nb.models.http.client import Http
 from agent_nb.models.openai import provider
 
@@ -160,48 +159,13 @@ def test_bytes_that_the_event_loop_has_not_seen_yet_count_too(monkeypatch):
     assert server.connections == 3
 
 
-def test_bytes_between_the_check_and_the_request_move_it_to_another(monkeypatch):
-    monkeypatch.setattr(direct.Direct, "_exchange", _unchecked(direct.Direct._exchange))
-    server, _ = exchanges(later(STRAY, goes_on=True), 3, between=_quiet)
-    assert server.connections == 3
-
-
 async def _quiet(server, http):
     await server.quiet.wait()
     server.quiet.clear()
 
 
-def _unchecked(exchange):
-    """Leave only the check at the first byte of the request."""
-
-    async def changed(self, request):
-        if self._connection is not None:
-            self._connection.has_expired = lambda: False
-        return await exchange(self, request)
-
-    return changed
-
-
 def test_a_connection_with_nothing_behind_its_answers_is_kept():
     assert exchanges(in_order, 5)[0].connections == 1
-
-
-def test_httpcore_still_shows_what_is_behind_an_answer():
-    async def main():
-        origin = httpcore.Origin(b"http", b"lab", 80)
-        connection = httpcore.AsyncHTTP11Connection(origin, httpcore.AsyncMockStream([]))
-        assert connection._h11_state.trailing_data[0] == b""
-        assert not direct.has_more(connection)
-        connection._h11_state.receive_data(b"HTTP")
-        assert direct.has_more(connection)
-
-    wait(main)
-
-
-def test_where_httpcore_hides_what_is_behind_an_answer_none_is_kept(monkeypatch):
-    assert direct.has_more(object())
-    monkeypatch.setattr(direct, "has_more", lambda connection: True)
-    assert exchanges(in_order, 3)[0].connections == 3
 
 
 @pytest.mark.parametrize("chunk", [b"HTTP/1.1 103 Early\r\na: b\r\n\r\n", b"HTTP/1.1 1", b""])

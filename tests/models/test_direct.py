@@ -7,7 +7,6 @@ import time
 import warnings
 from contextlib import suppress
 
-import httpcore
 import httpx
 import pytest
 from helpers.tcp_server import listen
@@ -261,7 +260,7 @@ def test_a_model_closed_while_a_request_connects_leaves_no_connection(monkeypatc
             await one.aclose()
             with pytest.raises(httpx.ConnectError, match="the model was closed"):
                 await sending
-            assert opened[0].get_extra_info("socket").fileno() == -1
+            assert opened[0]._transport.get_extra_info("socket").fileno() == -1
             assert server.asked == []
 
     asyncio.run(main())
@@ -280,7 +279,7 @@ def test_a_caller_that_leaves_while_the_loop_is_busy_leaves_no_open_socket(host,
         time.sleep(limit)
         if leave == "cancel":
             opening.cancel()
-        with suppress(httpcore.ConnectTimeout, asyncio.CancelledError):
+        with suppress(httpx.ConnectTimeout, asyncio.CancelledError):
             await (await opening).aclose()
 
     async def main():

@@ -22,7 +22,7 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -67,7 +67,6 @@ class Http:
         self.loopback = is_loopback(urlsplit(self.base_url).hostname or "")
         self.timeouts = timeouts or Timeouts()
         self._connections: Connections | None = None
-        self._urls: dict[str, httpx.URL] = {}
 
     @property
     def address(self) -> str:
@@ -109,13 +108,12 @@ class Http:
         it has no time limit. Raises ModelError if no answer begins, and UsageError where live runs
         are forbidden.
         """
-        import httpx
-
         connections = await self._open()
         with connections.lend() as transport:
             try:
                 raw = {name: value.encode("latin-1") for name, value in headers.items()}
-                response = await transport.send(method, httpx.URL(self.base_url + path), raw, body)
+                url = _parse_url(self.base_url + path)
+                response = await transport.send(method, url, raw, body)
             except Exception as error:
                 raise make_connection_error(error, self.host, self.timeouts.connect) from None
             try:
@@ -155,7 +153,7 @@ class Http:
         all_headers = {**_EVERY_REQUEST, **headers}
         try:
             return await wait_within(
-                seconds, transport.send(method, self._url(path), all_headers, body)
+                seconds, transport.send(method, _parse_url(self.base_url + path), all_headers, body)
             )
         except TimeoutError:
             raise ModelError(
@@ -171,18 +169,18 @@ class Http:
             # without TLS the certificates are not read: that would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
             tls = None if plain else load_certificates()
-            url, timeout = self._url(""), self.timeouts.connect
+            url, timeout = _parse_url(self.base_url), self.timeouts.connect
             make = partial(make_transport, url, tls, timeout, loopback=self.loopback)
             self._connections = Connections(make)
             await self._connections.keep()
         return self._connections
 
-    def _url(self, path: str) -> httpx.URL:
-        import httpx
 
-        if path not in self._urls:
-            self._urls[path] = httpx.URL(self.base_url + path)
-        return self._urls[path]
+@lru_cache(maxsize=64)  # parsing takes as long as sending
+def _parse_url(url: str) -> httpx.URL:
+    import httpx
+
+    return httpx.URL(url)
 
 
 def check_url(url: str) -> str:

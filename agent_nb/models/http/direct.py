@@ -1,4 +1,4 @@
-"""One kept connection to one server, without a proxy: httpcore's HTTP/1.1 without its pool.
+"""One kept connection to one server, without a proxy: HTTP/1.1 as `h11` speaks it.
 
 Why beside httpx: for each request the client and the pool of httpx build objects and take locks.
 With a hundred rows at once that doubles the cost of a request.
@@ -13,16 +13,20 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import httpcore
+    import h11
     import httpx
+
+    from .network import TcpStream
 
 EXPIRY = 5.0  # seconds; servers close free connections soon too
 WRITING = 60.0  # seconds that the server may take to accept what is sent
+_LARGEST_HEAD = 100 * 1024  # bytes of an answer's status line and headers
 
 
 class Direct:
@@ -38,34 +42,18 @@ class Direct:
         self._port = port
         self._tls = tls
         self._connect_timeout = connect_timeout
-        self._connection: httpcore.AsyncHTTP11Connection | None = None
+        self._connection: _Connection | None = None
         self._closings = 0  # calls of `aclose`: one may come while the connection is being opened
 
     async def send(
         self, method: str, url: httpx.URL, headers: Mapping[str, str | bytes], body: bytes
     ) -> Answer:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
-        import httpcore
-        import httpx
-
-        length = {"content-length": f"{len(body)}"} if body else {}
-        try:
-            request = httpcore.Request(
-                method,
-                httpcore.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                ),
-                headers=[("host", url.netloc), *{**headers, **length}.items()],
-                content=body,
-                extensions={"timeout": {"write": WRITING}},
-            )
-            response, connection = await self._exchange(request)
-        except _fault_types() as error:
-            raise _as_httpx(error) from error
-        if response.status == 101:
-            await connection.aclose()
-            raise httpx.RemoteProtocolError("the server changed the protocol")
-        return Answer(response, connection)
+        request = _make_request(method, url, headers, len(body))
+        connection = self._connection
+        if connection is None or not connection.is_free:
+            connection = await self._open()
+        return Answer(await connection.exchange(request, body), connection)
 
     async def aclose(self) -> None:
         """Close the connection; one that is still being opened is closed once it is open."""
@@ -73,94 +61,135 @@ class Direct:
         if self._connection is not None:
             await self._connection.aclose()
 
-    async def _exchange(
-        self, request: httpcore.Request
-    ) -> tuple[httpcore.Response, httpcore.AsyncHTTP11Connection]:
-        """Send a request on the kept connection, or on a new one if that is not available."""
-        import httpcore
-
-        connection = self._connection
-        if connection is not None and connection.is_available() and not connection.has_expired():
-            try:
-                return await connection.handle_async_request(request), connection
-            except httpcore.ConnectionNotAvailable:
-                pass  # something arrived after all, and nothing was sent
-        await self.aclose()
-        closings = self._closings
-        fresh = await self._open(request.url.origin)
-        if closings != self._closings:
-            await fresh.aclose()
-            raise httpcore.ConnectError("the model was closed")
-        self._connection = fresh
-        return await fresh.handle_async_request(request), fresh
-
-    async def _open(self, origin: httpcore.Origin) -> httpcore.AsyncHTTP11Connection:
-        import httpcore
+    async def _open(self) -> _Connection:
+        """Return a new connection, which takes the place of the old one."""
+        import httpx
 
         from .network import open_stream
 
+        await self.aclose()
+        closings = self._closings
         stream = await open_stream(self._host, self._port, self._tls, self._connect_timeout)
-        return httpcore.AsyncHTTP11Connection(origin, stream, keepalive_expiry=EXPIRY)
+        if closings != self._closings:
+            await stream.aclose()
+            raise httpx.ConnectError("the model was closed")
+        self._connection = _Connection(stream)
+        return self._connection
+
+
+class _Connection:
+    """An open connection, and the state of its newest exchange."""
+
+    def __init__(self, stream: TcpStream) -> None:
+        import h11
+
+        self._stream = stream
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEAD)
+        self._expires = 0.0  # by the event loop's clock
+        self._all_sent = False  # the newest request; its answer may come before
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can be used for another request, which must be sent at once."""
+        import h11
+
+        in_time = asyncio.get_running_loop().time() < self._expires
+        return self._http.our_state is h11.IDLE and in_time and not self._stream.is_readable
+
+    async def exchange(self, request: h11.Request, body: bytes) -> h11.Response:
+        """Send a request; return the head of its answer. A fault closes the connection."""
+        import h11
+
+        events = (request, h11.Data(body), h11.EndOfMessage())
+        try:
+            data = b"".join(self._http.send(event) or b"" for event in events)
+            self._all_sent = await self._stream.write(data, WRITING)
+            while isinstance(head := await self.next_event(), h11.InformationalResponse):
+                pass
+        except BaseException:
+            await self.aclose()
+            raise
+        assert isinstance(head, h11.Response)
+        return head
+
+    async def next_event(self) -> Any:
+        """Return what h11 reads next of the answer. Raises exceptions of httpx."""
+        import h11
+        import httpx
+
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                data = await self._stream.read()
+                if not data and self._http.their_state is h11.SEND_RESPONSE:
+                    raise httpx.RemoteProtocolError("the server closed it without an answer")
+                self._http.receive_data(data)
+        except h11.RemoteProtocolError as fault:
+            raise httpx.RemoteProtocolError(str(fault)) from fault
+        return event
+
+    async def end_exchange(self) -> None:
+        """Keep the connection if the answer was read whole, and nothing behind it; else close."""
+        import h11
+
+        http = self._http
+        is_done = self._all_sent and http.our_state is http.their_state is h11.DONE
+        if is_done and not http.trailing_data[0]:
+            http.start_next_cycle()
+            self._expires = asyncio.get_running_loop().time() + EXPIRY
+        else:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
 
 
 class Answer:
-    """The answer to one request: its head, and its body as `stream`."""
+    """The answer to one request: its head, and its body as `stream`.
 
-    def __init__(
-        self, response: httpcore.Response, connection: httpcore.AsyncHTTP11Connection
-    ) -> None:
-        self.status_code = response.status
-        self.raw_headers = response.headers
-        self.headers = _join_headers(response.headers)
-        self._response = response
-        self._connection = connection
-        self._body = cast("AsyncGenerator[bytes, None]", aiter(response.stream))  # type: ignore[arg-type]
+    Reading the body raises exceptions of httpx.
+    """
 
-    @property
-    def stream(self) -> Answer:
-        """The body as it arrives. Raises exceptions of httpx."""
-        return self
+    def __init__(self, head: h11.Response, connection: _Connection) -> None:
+        self.status_code = head.status_code
+        self.raw_headers = head.headers.raw_items()
+        self.headers = _join_headers(self.raw_headers)
+        self.stream = self._read()
+        self._connection: _Connection | None = connection
 
-    def __aiter__(self) -> Answer:
-        return self
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        import h11
 
-    async def __anext__(self) -> bytes:
-        try:
-            return await anext(self._body)
-        except _fault_types() as error:
-            raise _as_httpx(error) from error
+        assert self._connection is not None
+        while isinstance(event := await self._connection.next_event(), h11.Data):
+            yield bytes(event.data)
 
     async def aclose(self) -> None:
         """End the exchange; keep the connection if the answer was read whole, and nothing else."""
-        await self._body.aclose()
-        await self._response.aclose()
-        if has_more(self._connection):
-            await self._connection.aclose()
+        connection, self._connection = self._connection, None
+        if connection is not None:  # else another request may have it by now
+            await self.stream.aclose()
+            await connection.end_exchange()
 
 
-def has_more(connection: httpcore.AsyncHTTP11Connection) -> bool:
-    """Return whether the connection has read bytes behind the end of an answer.
-
-    httpcore would take them for the beginning of the next answer, and only its private `_h11_state`
-    shows them. If a version of httpcore lacks that attribute, no connection is kept.
-    """
-    state = getattr(connection, "_h11_state", None)
-    trailing = getattr(state, "trailing_data", None)
-    return trailing is None or bool(trailing[0])
-
-
-def _fault_types() -> tuple[type[Exception], ...]:
-    import httpcore
-
-    return (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException)
-
-
-def _as_httpx(error: Exception) -> Exception:
-    """Return the exception that httpx has under the same name."""
+def _make_request(
+    method: str, url: httpx.URL, headers: Mapping[str, str | bytes], size: int
+) -> h11.Request:
+    """Return the head of a request with a body of `size` bytes. Raises LocalProtocolError."""
+    import h11
     import httpx
 
-    kind: type[Exception] = getattr(httpx, type(error).__name__)
-    return kind(str(error))
+    length = {"content-length": f"{size}"} if size else {}
+    try:
+        pairs = [
+            (name.encode("ascii"), value if isinstance(value, bytes) else value.encode("ascii"))
+            for name, value in {**headers, **length}.items()
+        ]
+        return h11.Request(
+            method=method, target=url.raw_path, headers=[(b"host", url.netloc), *pairs]
+        )
+    except (h11.LocalProtocolError, UnicodeEncodeError) as fault:
+        raise httpx.LocalProtocolError(str(fault)) from fault
 
 
 def _join_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

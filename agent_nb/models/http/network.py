@@ -1,14 +1,13 @@
-"""One TCP connection, with TLS or without, as httpcore reads and writes it.
+"""One TCP connection, with TLS or without, as a stream of bytes.
 
-Why not httpcore's own streams: a server may refuse a large body before it has read all of it, and
-close the connection. Here writing stops when an answer arrives, so the caller sees the refusal
-instead of a broken connection. This stream also takes a third less time.
+Why not the streams of asyncio or httpcore: a server may refuse a large body before it has read all
+of it, and close the connection. Here writing stops when an answer arrives, so the caller sees the
+refusal instead of a broken connection.
 
 Rules
-- Bytes that arrive between an answer and the next request are not that request's answer: the
-  connection then counts as unavailable, and nothing is sent.
+- Faults are the exceptions of httpx.
 - Bytes that arrive before the first request may be its answer: a server that is full refuses at
-  once.
+  once. Before a later request the caller looks at `is_readable`.
 - Bytes that the event loop has not yet read from the socket count as arrived, except during a write
   with TLS: they may be session tickets.
 - An interim response (1xx) does not end the request: writing goes on.
@@ -26,22 +25,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import httpcore
+import httpx
 
 from .patience import wait_within
 
-PIECE = 64 * 1024  # bytes written at once; before each piece we look for an early answer
+PIECE = 64 * 1024  # bytes read or written at once; before each write we look for an early answer
 MOST_UNREAD = 256 * 1024  # bytes, about; with more, reading pauses and the server waits
 NEXT_ADDRESS = 0.25  # seconds until a host's next address is tried in parallel (RFC 8305)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1").match  # the start of a response with a status 1xx
 _ERRNO = re.compile(r"\[Errno (\d+)\]").search
 
 
-class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
-    """An open connection: asyncio calls it as a protocol, httpcore as a stream.
-
-    The methods for httpcore raise its exceptions; timeouts are in seconds.
-    """
+class TcpStream(asyncio.Protocol):
+    """An open connection, which asyncio calls as a protocol; timeouts are in seconds."""
 
     _transport: asyncio.Transport
     _poll: Callable[[], object]  # returns a true value if the socket is readable
@@ -54,8 +50,6 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._writing_paused = False  # asyncio takes nothing more to write for now
         self._reading_paused = False  # asyncio reads nothing for now: the server has to wait
         self._without_tls = True
-        self._request_sent = False  # a request was sent, at least in part
-        self._answer_begun = False  # reading the newest request's answer has begun
         self._change: asyncio.Future[None] | None = None  # done when anything happens
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -92,73 +86,63 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._writing_paused = False
         self._wake()
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return at most `max_bytes`; wait until something arrives; b"" means the end."""
+    async def read(self) -> bytes:
+        """Return at most `PIECE` bytes; wait until something arrives; b"" means the end."""
         # an error is raised only after everything before it was read
-        self._answer_begun = True
         while not self._received:
             if self._error is not None:
-                raise httpcore.ReadError(_loss_reason(self._error)) from self._error
+                raise httpx.ReadError(_loss_reason(self._error)) from self._error
             if self._ended:
                 return b""
-            await self._wait_for_change(timeout, httpcore.ReadTimeout)
-        data = bytes(self._received[:max_bytes])
-        del self._received[:max_bytes]
+            await self._wait_for_change(None)
+        data = bytes(self._received[:PIECE])
+        del self._received[:PIECE]
         if self._reading_paused and not self._received:
             self._reading_paused = False
             self._transport.resume_reading()
         return data
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send `buffer`; raise WriteError once an answer, or the end, has arrived.
+    async def write(self, data: bytes, timeout: float) -> bool:
+        """Send `data`; stop when an answer, or the end, has arrived. Return whether all was sent.
 
-        httpcore ignores a WriteError and goes on to read the answer. Raises ConnectionNotAvailable
-        before a later request if something can be read already.
+        `timeout`: seconds that the server may accept nothing. Raises WriteTimeout.
         """
-        # the last request has been answered, so this is the beginning of a new request
-        if self._request_sent and self._answer_begun:
-            if self.is_readable:
-                raise httpcore.ConnectionNotAvailable
-            self._answer_begun = False
-        self._request_sent = True
-        view = memoryview(buffer)
+        view = memoryview(data)
         for start in range(0, len(view), PIECE):
-            await self._check_unanswered(timeout)
+            if await self._is_answered(timeout):
+                return False
             self._transport.write(view[start : start + PIECE])
             while self._writing_paused:
-                await self._wait_for_change(timeout, httpcore.WriteTimeout)
-                await self._check_unanswered(timeout)
+                await self._wait_for_change(timeout)
+                if await self._is_answered(timeout):
+                    return False
+        return True
 
     async def aclose(self) -> None:
         """Close at once; bytes that are not written yet are discarded."""
         self._ended = True
         self._transport.abort()
 
-    def get_extra_info(self, info: str) -> Any:
-        """Return `is_readable`, or what asyncio knows."""
-        return self.is_readable if info == "is_readable" else self._transport.get_extra_info(info)
-
     @property
     def is_readable(self) -> bool:
         """Whether bytes or the end have arrived, here or in the socket."""
         return bool(self._received) or self._ended or bool(self._poll())
 
-    async def _check_unanswered(self, timeout: float | None) -> None:
-        """Raise WriteError if the answer has begun, or the connection has ended."""
+    async def _is_answered(self, timeout: float) -> bool:
+        """Return whether the answer has begun, or the connection has ended."""
         # not with TLS: the bytes in the socket may be TLS messages without data (session tickets)
         while self._without_tls and not self._received and not self._ended and self._poll():
             # wait until the event loop has read what the socket holds
-            await self._wait_for_change(timeout, httpcore.WriteTimeout)
-        if self._ended or (self._received and _is_answer(bytes(self._received))):
-            raise httpcore.WriteError("the server answered before it had read everything")
+            await self._wait_for_change(timeout)
+        return self._ended or _is_answer(bytes(self._received))
 
-    async def _wait_for_change(self, timeout: float | None, fault: type[Exception]) -> None:
-        """Wait until data, the end, an error or room to write comes; raise `fault` at the limit."""
+    async def _wait_for_change(self, timeout: float | None) -> None:
+        """Wait until data, the end, an error or room to write comes. Raises WriteTimeout."""
         change = self._change = self._loop.create_future()
         try:
             await (change if timeout is None else wait_within(timeout, change))
         except TimeoutError as error:
-            raise fault(str(error)) from error
+            raise httpx.WriteTimeout(str(error)) from error
         finally:
             self._change = None
 
@@ -173,7 +157,7 @@ async def open_stream(
 ) -> TcpStream:
     """Return a connection, opened within `timeout` seconds, the TLS handshake included.
 
-    `tls`: None for a connection without TLS. Raises ConnectTimeout and ConnectError of httpcore.
+    `tls`: None for a connection without TLS. Raises ConnectTimeout and ConnectError.
     """
     loop = asyncio.get_running_loop()
     # loops of other packages (uvloop) do not take the delay; an IP address needs no race
@@ -189,13 +173,13 @@ async def open_stream(
         raise
     except TimeoutError as error:
         opening.add_done_callback(_discard)
-        raise httpcore.ConnectTimeout(str(error)) from error
+        raise httpx.ConnectTimeout(str(error)) from error
     except OSError as error:
         cause = error
         if error.errno is None and (number := _ERRNO(str(error))):
             # asyncio joins the errors of all addresses in one text, without a number of its own
             cause = OSError(int(number[1]), str(error))
-        raise httpcore.ConnectError(str(error)) from cause
+        raise httpx.ConnectError(str(error)) from cause
 
 
 async def _connect(host: str, port: int, **options: Any) -> tuple[asyncio.Transport, TcpStream]:
