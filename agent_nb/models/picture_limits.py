@@ -71,7 +71,9 @@ class FittedPicture(msgspec.Struct, frozen=True):
             with Image.open(io.BytesIO(raw)) as picture:
                 small = _scale_down(picture, side)
             return _write(small, most, photo=kind == "image/jpeg")
-        except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError):
+        except Image.DecompressionBombError:
+            return _make_unsent(HUGE)
+        except (OSError, ValueError, SyntaxError, MemoryError):
             return _make_unsent(BROKEN)
 
 
@@ -84,7 +86,7 @@ def _scale_down(picture: Any, side: int) -> Any:
 
     # checked again: the size read from the first bytes may be unknown, or not the one Pillow reads
     if picture.size[0] * picture.size[1] > MOST_PIXELS:
-        raise ValueError(HUGE)
+        raise Image.DecompressionBombError(HUGE)
     picture.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size
     upright = ImageOps.exif_transpose(picture)
     small = upright.convert("RGBA" if upright.has_transparency_data else "RGB")

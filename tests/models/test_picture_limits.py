@@ -94,3 +94,9 @@ def test_a_picture_that_cannot_be_sent_says_why(data, why):
 def test_a_picture_whose_size_lies_in_its_head_is_not_unfolded(monkeypatch):
     monkeypatch.setattr(picture_limits, "MOST_PIXELS", 1_000)
     assert FittedPicture.fit(base64_of(png(1100, 10))).why == HUGE
+
+
+def test_a_picture_of_which_only_pillow_knows_the_size_is_too_large(monkeypatch):
+    monkeypatch.setattr(picture_limits, "MOST_PIXELS", 1_000)
+    monkeypatch.setattr(picture_limits, "measure_picture", lambda raw: None)
+    assert FittedPicture.fit(base64_of(png(1100, 10))).why == HUGE
