@@ -8,7 +8,7 @@ Rules
 - `OPENAI`: each document that is valid under the strict schema is valid under the original.
 - `ANTHROPIC`: bounds and patterns become words of the description; the answer is validated later.
 - A schema for which these rules cannot be kept (objects without named members, tuples, no type) has
-  no strict form.
+  no strict form; nor has a malformed one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | Non
         result = strict.translate(schema, 0)
         if definitions:
             result["$defs"] = {n: strict.translate(each, 1) for n, each in definitions.items()}
-    except _NoStrictForm:
+    except (_NoStrictForm, AttributeError, KeyError, TypeError):  # or malformed
         return None
     members = sum(len(each.get("properties", ())) for each in _objects(result))
     return result if result.get("type") == "object" and members <= MOST_MEMBERS else None

@@ -186,6 +186,12 @@ def test_one_of_is_strict_only_where_a_fixed_member_tells_options_apart():
     assert make_strict(either({"type": "string"}, {"const": "a"}), OPENAI) is None
 
 
+@pytest.mark.parametrize("options", [[True, {"type": "null"}], [{"$ref": "#/$defs/any"}], [], 1])
+def test_one_of_with_a_boolean_or_without_options_has_no_strict_form(options):
+    schema = {"type": "object", "properties": {"x": {"oneOf": options}}, "$defs": {"any": True}}
+    assert make_strict(schema, OPENAI) is None
+
+
 def test_a_schema_nested_too_deeply_has_none():
     schema = {"type": "string"}
     for _ in range(12):
