@@ -270,6 +270,15 @@ def test_a_tool_that_gives_up_waiting_breaks_its_blocking_code(drive, shell):
     assert driver.interrupts.presses == 0
 
 
+def test_code_that_waits_when_its_cell_ends_is_cancelled(drive):
+    async def work(host):
+        waiting = host.call(lambda: time.sleep(0.3) or host.close()), host.run_cell("1", print)
+        return (await asyncio.gather(*waiting, return_exceptions=True))[1]
+
+    _, outcome = drive(work)
+    assert (outcome.status, outcome.content) == ("cancelled", "Stopped: the cell has ended.")
+
+
 def test_an_interrupted_function_is_cancelled_for_its_tool(drive):
     async def work(host):
         with pytest.raises(Cancelled):

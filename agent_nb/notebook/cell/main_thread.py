@@ -276,8 +276,8 @@ def _cancel_task(job: Job) -> None:
 
 
 def _is_stop(fault: BaseException) -> bool:
-    """Return whether the user or a cancellation of the waiter ended a job."""
-    return isinstance(fault, KeyboardInterrupt | asyncio.CancelledError)
+    """Return whether the user, a cancellation of the waiter or the cell's end stopped a job."""
+    return isinstance(fault, KeyboardInterrupt | asyncio.CancelledError | Cancelled)
 
 
 def _error_for_caller(fault: BaseException) -> BaseException:
@@ -285,7 +285,7 @@ def _error_for_caller(fault: BaseException) -> BaseException:
     from IPython.core.error import StdinNotImplementedError
 
     if _is_stop(fault):
-        return Cancelled("user", "interrupted")
+        return fault if isinstance(fault, Cancelled) else Cancelled("user", "interrupted")
     if isinstance(fault, StdinNotImplementedError):
         return EOFError(str(fault))
     if isinstance(fault, Exception):
