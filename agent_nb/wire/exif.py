@@ -1,7 +1,7 @@
 """Read and write the orientation of a picture, the only tag of Exif data that changes its look.
 
-Why: `jpeg` and `webp` remove all other Exif data from pictures. Exif data are a TIFF header and a
-directory of entries of 12 bytes: tag, type, count, value.
+Why: all other Exif data are removed from pictures. Exif data are a TIFF header and a directory of
+entries of 12 bytes: tag, type, count, value.
 """
 
 from __future__ import annotations

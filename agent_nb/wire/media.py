@@ -7,6 +7,7 @@ Rules
 - The media type is read from the first bytes, not from a name.
 - A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
   again. Data after its end is dropped. The same holds for `jpeg`, `gif` and `webp`.
+- Of Exif data only the orientation stays.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import gif, jpeg, webp
+from . import exif, gif, jpeg, webp
 
 PNG = b"\x89PNG\r\n\x1a\n"
 # (first bytes, media type); a WebP is checked apart, by its bytes 8 to 11
@@ -57,8 +58,8 @@ def clean_attachment(value: Any) -> dict[str, str] | None:
 def without_text(data: bytes) -> bytes:
     """Return a picture without text, Exif and unknown chunks; other bytes unchanged.
 
-    The orientation of a JPEG or WebP stays. Returns `data` itself if nothing was removed, so that
-    callers can compare by `is`.
+    Its orientation stays. Returns `data` itself if nothing was removed, so that callers can compare
+    by `is`.
     """
     clean = _CLEANERS.get(media_type(data), bytes)(data)
     return data if clean == data else clean
@@ -71,6 +72,9 @@ def _png(data: bytes) -> bytes:
         end = at + 12 + size  # 12 bytes: the size, the name, and the checksum after the data
         if name in DRAWN:
             chunks.append(data[at:end])
+        elif name == b"eXIf" and (orientation := exif.read_orientation(data[at + 8 : end - 4])):
+            content = name + exif.encode_orientation(orientation)
+            chunks += [(len(content) - 4).to_bytes(4), content, binascii.crc32(content).to_bytes(4)]
         if name == b"IEND":
             break
         at = end

@@ -1,10 +1,12 @@
 """Pictures: their kind, and PNGs without texts."""
 
 import base64
+import io
 import struct
 import zlib
 
 import pytest
+from PIL import Image
 
 from agent_nb.wire.media import PNG, base64_without_text, media_type, without_text
 
@@ -33,6 +35,14 @@ TEXTS = {
 )
 def test_a_png_loses_its_texts_and_keeps_its_pixels_to_the_byte(text, made):
     assert without_text(made(TEXTS[text])) == PLAIN
+
+
+def test_a_png_keeps_only_the_orientation_of_its_exif():
+    exif = Image.Exif()
+    exif.update({0x0112: 6, 0x010E: "sk-secret"})
+    turned = without_text(PNG + HEAD + chunk(b"eXIf", exif.tobytes()[6:]) + PIXELS)
+    assert dict(Image.open(io.BytesIO(turned)).getexif()) == {0x0112: 6}
+    assert without_text(turned) is turned
 
 
 def test_what_follows_the_end_of_a_png_goes():
