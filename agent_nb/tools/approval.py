@@ -134,7 +134,8 @@ class Approver:
         except Exception as error:  # if asking fails, the call must not run
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
-            advice = why if self.policy.offer is not None else ""
+            offer = self.policy.offer
+            advice = why if offer is not None and why.endswith(offer.refusal) else ""
             return Decision(False, reason=_explain_unasked(tool.name, advice))
         if answer.scope == "kernel" and self._permissions is not None:
             if answer.allow:  # a no for the notebook counts once

@@ -80,6 +80,16 @@ def test_nobody_to_ask_is_a_denial_that_says_how_to_allow(run: Run) -> None:
     assert record.of("decided")[0]["decision"] == "deny"
 
 
+def test_a_rule_to_ask_of_a_file_not_yet_allowed_says_how_to_allow(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "p.yaml").write_text("rules: [{ask: send}, {allow: change}]")
+    calls = ("send", {"text": "x"}), ("change", {})
+    outcomes, _ = run(TOOLS, *calls, approver=approver("p.yaml", None, str(tmp_path)))
+    assert "--approve auto" in outcomes[0].content
+    assert "%agent trust-folder" in outcomes[1].content
+
+
 def test_the_question_holds_the_checked_arguments_and_the_preview(run: Run, asker: Any) -> None:
     ask = asker(Decision(True, by="click"))
     outcomes, record = run(
