@@ -89,5 +89,5 @@ class CallDisplays:
 
         `quiet`: the code ends with a semicolon, so that only the model gets the value, as text.
         """
-        outcome = convert_formatted(value, self._clean(dict(bundle)), self.figures)
+        outcome = self.add_to(convert_formatted(value, self._clean(dict(bundle)), self.figures))
         return msgspec.structs.replace(outcome, display=None) if quiet else outcome

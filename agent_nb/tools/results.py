@@ -110,10 +110,10 @@ def _join_lines(content: Any, more: str) -> Any:
 def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
     """Return the outcome of a cell from its last value, which the shell has formatted as `bundle`.
 
-    All `figures` become attachments of the outcome, unless `value` is an Outcome or a Pictured.
+    All `figures` become attachments of the outcome, unless `value` is an Outcome.
     """
     if isinstance(value, Outcome | Pictured):
-        return convert_result(value)
+        return convert_result(value, figures=figures)
     shown: dict[str, Any] = {}
     interactive = Shown.find_chart(bundle)[0] or Shown.WIDGET in bundle
     if not interactive and (picture := figures.find_picture(bundle)) is not None:

@@ -6,9 +6,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from helpers.pictures import png
+from helpers.pictures import base64_of, png
 
 from agent_nb.tools import chart_notes, charts, pictures
+from agent_nb.tools.base import Outcome, Pictured
 from agent_nb.tools.call_displays import CallDisplays
 from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.results import convert_result
@@ -54,6 +55,19 @@ def test_a_chart_that_a_tool_returns_is_kept_as_json_and_named(make, kind):
         f"\n[figure 1: {shown.chart_name}]\n[no picture of {shown.chart_name}: pip install"
         in outcome.content
     )
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "null"])
+def test_a_figure_of_plotly_without_valid_json_is_an_ordinary_value(text):
+    broken = {"__module__": "plotly.other", "to_json": lambda self: text}
+    assert convert_result(type("Broken", (), broken)()).attachments == ()
+
+
+def test_what_code_displays_stays_beside_the_pictures_that_it_returns(displays):
+    displays.take({"image/png": base64_of(png()), "text/plain": "p"}, "", update=False)
+    for value, count in ((Pictured("two", [png(9, 9)]), 2), (Pictured("one"), 1)):
+        assert len(displays.convert_value(value, {}).attachments) == count
+    assert len(displays.convert_value(Outcome("ok", "one"), {}).attachments) == 1
 
 
 def test_html_of_altair_is_replaced_by_its_json(displays):
