@@ -37,7 +37,10 @@ def chart_bundle(value: Any) -> dict[str, Any]:
         return {VEGA_LITE: chart, _TEXT: "alt.Chart(...)"} if _is_whole(chart, "$schema") else {}
     if "plotly" in libraries:
         text = call_method(value, "to_json") if hasattr(type(value), "to_json") else None
-        chart = loads(text) if isinstance(text, str) else None
+        try:
+            chart = loads(text) if isinstance(text, str) else None
+        except (ValueError, RecursionError):  # of a foreign `to_json`
+            chart = None
         return {PLOTLY: chart, _TEXT: "Figure"} if _is_whole(chart, "data") else {}
     return {}
 
