@@ -90,7 +90,7 @@ class Player:
         self._runner = runner
         self._strict = strict
         self._make_agent_runner = make_agent_runner
-        self._rerun_ids: list[str] = []  # calls that ran again or were refused (`_why_not_rerun`)
+        self._rerun_ids: list[str] = []  # the calls that ran again
         self._runners: dict[str, ToolRunner] = {}  # of sub-agents, by span
         self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
@@ -152,11 +152,11 @@ class Player:
             if tool is None or not self._turns.must_rerun(tool):
                 continue
             call_runner = self._runner_of(call.span, runner)
-            self._rerun_ids.append(call.call_id)
             args = self._turns.arguments(call)
             if refusal := self._why_not_rerun(call, args):
                 fresh.end(call.call_id, Outcome("denied", refusal))
             else:
+                self._rerun_ids.append(call.call_id)
                 await call_runner.run([Job(call.call_id, call.name, args)], fresh)
         return fresh
 

@@ -14,6 +14,7 @@ from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent import history as context
 from agent_nb.agent.recorded_turns import RecordedTurns
+from agent_nb.agent.replay_check import ReplayStrictness
 from agent_nb.errors import UsageError
 from agent_nb.notebook.files.library import select_cell_records
 from agent_nb.record.fingerprint import Digests
@@ -71,14 +72,14 @@ def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
     return json.loads(json.dumps(sign_record(run_record(run.log), key)))
 
 
-def play(stored, live=False, trust=False, key=KEY, **options):
+def play(stored, live=False, trust=False, key=KEY, wish=None, **options):
     """Replay a record; return the agent's Replay stream, ended."""
     tape = RecordedTurns.of(stored, key=key, trust=trust, live=live)
     made = agent([], **options)
     kept = []
 
     async def main():
-        kept.append(made.replay(tape))
+        kept.append(made.replay(tape, wish=wish))
         return await kept[0]
 
     wait(main)
@@ -624,6 +625,11 @@ class TestTrust:
         drift = play(stored, secrets=secrets).played.drift
         assert "redacted" in drift.fresh
         assert "ran" not in SPACE
+
+    def test_a_refused_call_does_not_count_as_run_again(self):
+        args = {"code": "len('[redacted MY_KEY]')"}, {"code": "base"}
+        stored = record([*(batch(("python", each)) for each in args), "ok"])
+        assert play(stored, wish=ReplayStrictness()).played.checked.ran == 1
 
     def test_calls_that_did_not_run_do_not_run_now(self):
         stored = record(approve="deny")
