@@ -141,7 +141,7 @@ class Toolset:
 
         reserved = {*self.names, *Toolset.installed()}
         tools, lists = await open_references(self.late, reserved, folder, status)
-        return Toolset([*self, *tools]), lists
+        return Toolset([*self, *tools], chosen=self.chosen, by_prompt=self.by_prompt), lists
 
     def with_recorded(self, events: Iterable[Event]) -> Toolset:
         """Return the tools, and those of MCP servers that a recorded run's events list."""

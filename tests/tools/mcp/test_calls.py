@@ -31,6 +31,11 @@ def test_the_record_holds_the_tools_that_the_model_was_offered(ask, small):
     assert echo["parameters"]["required"] == ["text"]
 
 
+def test_the_record_names_a_server_as_the_user_chose_it(ask, small):
+    run = ask([small], ("echo", {"text": "hi"}))
+    assert run.log[0].settings["asked_tools"] == ["mcp:small"]
+
+
 def test_a_single_tool_is_asked_for_by_name(program, tmp_path, ask, monkeypatch):
     written(tmp_path, "small", program)
     monkeypatch.setenv("AGENT_NB_TRUST_MCP", "1")
