@@ -1,6 +1,7 @@
 """A folder full of what an attacker may leave beside a notebook, and a notebook in it."""
 
 import json
+import socket
 import socketserver
 import threading
 
@@ -259,9 +260,13 @@ def written(folder, sources):
     return path, marks
 
 
+# A connection that only breaks off is asked again for a minute; this is not.
+REFUSAL = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
 class Requests:
     """A server on loopback to which every request would go that leaves: the stranger's address, and
-    the proxy of this machine.
+    the proxy of this machine. It refuses them.
     """
 
     def __init__(self):
@@ -270,6 +275,11 @@ class Requests:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 count.append(self.request.recv(10_000)[:100])
+                self.request.sendall(REFUSAL)
+                self.request.shutdown(socket.SHUT_WR)
+                self.request.settimeout(5)
+                while self.request.recv(10_000):  # closed with bytes unread, it would break off
+                    pass
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
