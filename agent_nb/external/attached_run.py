@@ -40,11 +40,11 @@ from .connect import (
     parse_target,
     send_request,
 )
-from .followed import Followed
+from .followed import FollowedRuns
 from .remote_run import RemoteRun
 
 
-class Attached(Followed):
+class Attached(FollowedRuns):
     """A remote run that is followed: iterate it for events (deltas included), await it for the Run.
 
     `log` holds the events so far. `on_state` is called with each new state of the connection:
@@ -71,7 +71,7 @@ class Attached(Followed):
         self._answers: set[asyncio.Task[None]] = set()  # under way; asyncio's references are weak
         self._on_state = on_state
         self._busy = False  # an iteration is going on
-        self._opened = False  # the callback of `each_run` has received the log
+        self._opened = False  # the callback has received the log
 
     @property
     def run(self) -> Run:

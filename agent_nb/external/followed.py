@@ -1,11 +1,11 @@
-"""The base of `watch` and `attach`: a run of another system or process that is followed here.
+"""The base of `watch` and `attach`: runs of another system or process that are followed here.
 
-Why: both await, show and stop a run in the same way; only how its events arrive differs.
+Why: both are awaited, shown and stopped in the same way; only how their events arrive differs.
 
 Rules
-- A notebook cell that awaits such a run shows its cards. If the user stops that cell, awaiting
-  raises AgentStopped.
-- A followed source may hold several runs, each with a log of its own (`each_run`).
+- A notebook cell that awaits them shows their cards. If the user stops that cell, awaiting raises
+  AgentStopped.
+- Each run has a log of its own (`set_run_callback`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..errors import AgentStopped
 from ..events import EventLog
 
 
-class Followed(InProgress):
-    """A run of another system or process.
+class FollowedRuns(InProgress):
+    """One or more runs of another system or process; `run` is the latest.
 
-    `again`: what the user should do instead, for the error of awaiting it in another event loop.
+    `other_loop_advice`: ends the error raised when this is awaited in a second event loop.
     `show`: show the cards when awaited (None: only in a notebook).
     """
 
-    def __init__(self, again: str, *, show: bool | None) -> None:
-        super().__init__(again)
+    def __init__(self, other_loop_advice: str, *, show: bool | None) -> None:
+        super().__init__(other_loop_advice)
         self._on_run: Callable[[EventLog], None] = lambda _: None
         self._show = show
 
-    def each_run(self, on_run: Callable[[EventLog], None]) -> None:
-        """Call `on_run` with each log before its first event; a later callback replaces it."""
+    def set_run_callback(self, on_run: Callable[[EventLog], None]) -> None:
+        """Call `on_run` with each log before its first event; replaces the former callback."""
         self._on_run = on_run
 
     @property
@@ -46,24 +46,28 @@ class Followed(InProgress):
 
     @abstractmethod
     async def follow(self, screen: Screen | None = None) -> None:
-        """Read the run until it ends, `stop` is called, or the user stops the awaiting cell."""
+        """Read until the runs end, `stop` is called, or the user stops the awaiting cell."""
 
     def _screen(self) -> Screen | None:
         return self._find_foreign_screen(self._show)
 
-    def _check(self) -> None:
-        """Raise the error that kept the run from being read, if a subclass has noted one."""
+    def _raise_read_error(self) -> None:
+        """Raise the error that kept the runs from being read, if a subclass has noted one."""
 
     async def _wait(self) -> Run:
-        """Follow to the end, with cards if a cell waits. Raises as the rules and `_check` say."""
+        """Follow to the end, with cards if a cell waits; return the latest run.
+
+        Overrides `InProgress._wait`. Raises UsageError in a second event loop, AgentStopped if the
+        user stops the cell, else what `follow` and `_raise_read_error` raise.
+        """
         self._require_same_loop()
         screen = self._screen()
         try:
             await self.follow(screen)
         finally:
-            seen = screen.close() if screen is not None else None
+            shown_cards = screen.close() if screen is not None else None
         if screen is not None and screen.stopped:
             raise AgentStopped(screen.stopped, self.run if self.logs else None)
-        self._check()
+        self._raise_read_error()
         # `seen` keeps a cell that showed the cards from showing them again as its value
-        return self.run if seen is None else Run(self.run.log, seen=seen)
+        return self.run if shown_cards is None else Run(self.run.log, seen=shown_cards)

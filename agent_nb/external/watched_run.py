@@ -27,14 +27,14 @@ from ..errors import AgentError, UsageError
 from ..events import Event, EventLog
 from ..models import collect_secrets
 from ..wire import redact_text
-from .followed import Followed
+from .followed import FollowedRuns
 from .importer import Imported
 from .sources import read_items
 
 TICK = 0.05  # seconds between checks for events that the codec has held back long enough
 
 
-class Watch(Followed):
+class Watch(FollowedRuns):
     """A run of another system that is followed, or several runs of one source; see `watch`.
 
     Iterate it for events (deltas included), await it for the Run. `live`: the source is being
@@ -98,7 +98,7 @@ class Watch(Followed):
         return self._imported.losses.counts()
 
     def _report(self, log: EventLog) -> None:
-        self._on_run(log)  # looked up late, because `each_run` may replace it
+        self._on_run(log)  # looked up late, because `set_run_callback` may replace it
 
     def start(self) -> Watch:
         """Begin to read on the running event loop, once; return the watch.
@@ -139,16 +139,16 @@ class Watch(Followed):
                 yield next_event
         finally:  # also of an iteration that is left early: its queue would only grow
             self._queues.remove(queue)
-        self._check()
+        self._raise_read_error()
 
-    def _check(self) -> None:
+    def _raise_read_error(self) -> None:
         """Raise the error of a source that yielded no run, or of the caller's own iterator."""
         is_of_source = isinstance(self.fault, AgentError | OSError)
         if self.fault is not None and not (self.logs and is_of_source):
             raise self.fault
 
     async def _drive(self) -> None:
-        """Read the source to its end and close the runs; `fault` keeps an error for `_check`."""
+        """Read the source to its end and close the runs; `fault` keeps an error for awaiting."""
         fault_text = ""
         try:
             await self._read()

@@ -147,7 +147,7 @@ class AttachRun(FollowRun):
         driver = Driver(self.session.shell, interrupts)
         actions = source_actions(attached, driver.stop)
         cards = make_cards(actions=actions, title=lambda: attached.title)
-        attached.each_run(cards.open)
+        attached.set_run_callback(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, AgentError) and not attached.logs:
             if mode == "live" or recorded is None:

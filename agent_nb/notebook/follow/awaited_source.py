@@ -42,7 +42,7 @@ class Followed(Protocol):
     logs: list[EventLog]
     live: bool
 
-    def each_run(self, on_run: Callable[[EventLog], None]) -> None:
+    def set_run_callback(self, on_run: Callable[[EventLog], None]) -> None:
         """Call `on_run` with the log of each run that begins from now on."""
 
     def stop(self) -> None:
@@ -89,7 +89,7 @@ class AwaitedSource(CellScreen):
             records=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
             same=are_equal_but_for_times if followed.live else are_equal,
         )
-        followed.each_run(self._cards.open)
+        followed.set_run_callback(self._cards.open)
         for log in followed.logs:
             self._cards.open(log)
 

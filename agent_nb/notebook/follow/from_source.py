@@ -118,7 +118,7 @@ class ForeignRun(FollowRun):
         self._watch = source = watch(
             options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False
         )
-        source.each_run(self._cards.open)
+        source.set_run_callback(self._cards.open)
         return Work(partial(_read_to_end, source), source.stop)
 
     def _source_name(self) -> str:
