@@ -21,7 +21,7 @@ from agent_nb.view.state.cards import (
     ThinkCard,
 )
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.state.map import Maps
+from agent_nb.view.state.map import MapCardBuilder
 from agent_nb.view.state.notes import Notes
 from agent_nb.view.state.plans import Plans
 from agent_nb.view.state.retries import Retries
@@ -43,7 +43,9 @@ SKIP = {
     "_blocks",
     "quarters",
 }
-WALKED = RunView | Card | Batch | CardList | TextCards | Retries | Plans | Notes | Usage | Maps
+WALKED = (
+    RunView | Card | Batch | CardList | TextCards | Retries | Plans | Notes | Usage | MapCardBuilder
+)
 
 
 def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:

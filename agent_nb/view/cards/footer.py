@@ -28,7 +28,7 @@ def card(state: RunView, context: Context) -> Node | None:
         first = f"first token {format_duration(total.ttft)}"
     # estimated tokens, or rows asked at once, do not show how fast the model writes
     measures_model = (
-        not state.usage.estimated and state.maps.card is None and total.output >= LEAST_TOKENS
+        not state.usage.estimated and state.map.card is None and total.output >= LEAST_TOKENS
     )
     pace = ""
     if measures_model and total.duration and total.duration >= LEAST_SECONDS:
@@ -44,6 +44,6 @@ def card(state: RunView, context: Context) -> Node | None:
     )
     run = f"run {state.run[:12]}" if state.run else ""
     size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")
-    variable = "_map.frame" if state.maps.here else "_agent.to_frame()"
+    variable = "_map.frame" if state.map.ran_in_kernel else "_agent.to_frame()"
     details = Row((size,), (T(variable, tone="muted", mono=True),))
     return Fold((Row(left),), (details,), title="About this run")

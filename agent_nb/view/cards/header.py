@@ -72,9 +72,9 @@ def describe_phase(state: RunView) -> tuple[str, Tone]:
     if state.doing:
         return state.doing, "run"
     # the order matters: a map hides the retries of its rows, a retry the thought that broke off
-    if (mapped := state.maps.card) is not None:
-        asking = mapped.counts.asking
-        return f"asking {count_noun(asking, 'row')}" if asking else "asking rows", "run"
+    if state.map.card is not None:
+        rows = state.map.card.counts.rows_under_way
+        return f"asking {count_noun(rows, 'row')}" if rows else "asking rows", "run"
     if state.retrying is not None:
         return "waiting to try again", "run"
     last = state.cards[-1] if state.cards else None

@@ -25,7 +25,7 @@ from ..format import (
     text_row,
 )
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
-from ..state.map import STOPPED, Estimate, Line, MapCard, MapCounts, MapPlan
+from ..state.map import STOPPED, Estimate, MapCard, MapCounts, MapPlan, RowLine
 from .base import Context
 
 MOST_ROWS = 12  # of the table
@@ -97,13 +97,13 @@ def describe_outcome(state: MapCard) -> Row:
 
 def describe_pace(state: MapCard, counts: MapCounts) -> str:
     """Return how many rows have ended, the speed, the time left and the cost."""
-    left = counts.left if counts.left is not None and counts.left < DAY else None
+    left = counts.seconds_left
     cost = "" if counts.cost is None else _format_price(counts.cost)
     forecast = "" if counts.forecast is None else f"of about {_format_price(counts.forecast)}"
     return join_parts(
         f"{counts.done:,} of {_describe_answers(state)}",
         _format_speed(counts.rate) if counts.rate else "",
-        f"{format_duration(max(1, round(left)))} left" if left else "",
+        f"{format_duration(max(1, round(left)))} left" if left and left < DAY else "",
         f"{cost} {forecast}".strip() if counts.cost else "",
     )
 
@@ -152,7 +152,7 @@ def _bar(state: MapCard, *, over: bool) -> Bar:
     if not over:
         return Bar(counts.fraction, describe_pace(state, counts), "run", "rows")
     label = f"{counts.ok:,} of {_describe_answers(state)}"
-    return Bar(counts.answered, label, "ok", "rows answered")
+    return Bar(counts.answered_fraction, label, "ok", "rows answered")
 
 
 def _details(state: MapCard) -> tuple[Node, ...]:
@@ -200,7 +200,7 @@ def _failures(counts: MapCounts) -> tuple[Node, ...]:
     return (Row((T("✕ ", tone="bad", label="Failed:"), T(text, tone="bad")), wrap=True),)
 
 
-def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
+def _table(rows: tuple[RowLine, ...], state: MapCard) -> Table:
     shown, counts = rows[-MOST_ROWS:], state.counts
     common = _measure_common_beginning([line.prompt for line in shown])
     unshown = counts.total - len(shown)
@@ -226,10 +226,10 @@ def _measure_common_beginning(prompts: list[str]) -> int:
     return whole_words if whole_words >= SHORTEST_COMMON else 0
 
 
-def _row(line: Line, common: int) -> tuple[str, ...]:
+def _row(line: RowLine, common: int) -> tuple[str, ...]:
     """Return the cells of a row, without the first `common` characters of its prompt."""
     mark, word = STATUS.get(line.status, ("○", clip_text(line.status, 20)))
     prompt = clip_text(("…" if common else "") + line.prompt[common:], LONGEST_CELL)
-    answered = clip_text(line.answered, LONGEST_CELL)
+    answer = clip_text(line.answer, LONGEST_CELL)
     time = format_duration(line.seconds) if line.seconds else ""
-    return (f"{line.position:,}", prompt, answered, f"{mark} {word}", time)
+    return (f"{line.position:,}", prompt, answer, f"{mark} {word}", time)

@@ -35,7 +35,7 @@ from .cards import (
     RetryCard,
     UserCard,
 )
-from .map import Maps
+from .map import MapCardBuilder
 from .notes import Notes
 from .plans import Plans
 from .retries import Retries
@@ -94,7 +94,7 @@ class RunView:
         self._calls = Calls(cards)
         self._retries = Retries(cards)
         self._plans = Plans(cards)
-        self.maps = Maps(cards)
+        self.map = MapCardBuilder(cards)
         self._notes = Notes(cards)
         # events and deltas that one part handles alone; `_HANDLERS` has the others
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
@@ -111,7 +111,7 @@ class RunView:
         self._deltas: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.take_delta,
             "respond": self._texts.take_delta,
-            "map": self.maps.take_delta,
+            "map": self.map.take_delta,
             **self._calls.deltas,
         }
 
@@ -282,7 +282,7 @@ class RunView:
             self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
             self._notes.add_card_of_own(event)
             return
-        if self.maps.take_state(event):
+        if self.map.take_state(event):
             return
         if event.kind == "mcp":
             self._calls.add_server(fields)
@@ -308,7 +308,7 @@ class RunView:
 
     def _interrupt(self, event: e.Interrupt) -> None:
         self.limit = Interrupt.limit_in(event.detail) if event.reason != "user" else ""
-        mapped = self.maps.card is not None
+        mapped = self.map.card is not None
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
     def _end(self, event: e.End) -> None:
@@ -324,7 +324,7 @@ class RunView:
         self.usage.streamed = 0
         self._calls.end()
         self._plans.end()
-        self.maps.end()
+        self.map.end()
         self._thoughts.end(event.ts)
 
     def cut_off(self, event: e.End) -> None:

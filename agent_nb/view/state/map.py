@@ -1,18 +1,19 @@
-"""The part of the fold that handles a map: its plan, its counts while it runs and at its end.
+"""Turns the events of a map (plan, live counts, end) into the state of its card.
 
 Why types here: the room of maps (`rows`) stands above this one, so that its types cannot be
 imported, and records may come from strangers.
 
 Rules
-- A map has one card. The plan or the first counts make it, live counts move it, and the counts at
+- A map has one card. The first plan or counts make it, live counts move its bar, and the counts at
   the end close it.
 - A payload that is not a valid plan or count, as in a record of unknown origin, is shown like any
   other state. Live counts that cannot be read are ignored.
+- A field with a `name` has that name in records and in live counts.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +28,7 @@ LONGEST_COUNTS = 1 << 20  # characters of live counts
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
 Figure = Annotated[float, Meta(ge=0, le=1e12)]
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -46,7 +48,7 @@ class MapPlan(msgspec.Struct, frozen=True):
     """What a map is about to do.
 
     `known`: rows answered already. `where`: the cluster on which the others run, in words. `rpm`:
-    requests a minute. A field with a `name` has that name in records.
+    requests a minute.
     """
 
     rows: Count
@@ -59,13 +61,13 @@ class MapPlan(msgspec.Struct, frozen=True):
     where: str = ""
 
 
-class Line(msgspec.Struct, frozen=True):
+class RowLine(msgspec.Struct, frozen=True):
     """A row as it is shown: the beginnings of its prompt and of its answer."""
 
     position: Count = msgspec.field(name="place")
     status: str = ""
     prompt: str = msgspec.field(default="", name="said")
-    answered: str = ""
+    answer: str = msgspec.field(default="", name="answered")
     seconds: Figure = 0.0
 
 
@@ -73,25 +75,25 @@ class MapCounts(msgspec.Struct, frozen=True):
     """A map at one moment, read from what `rows.map.tally.Snapshot` writes.
 
     `done`: rows that are over, `ok` of them with an answer. `known`: rows answered before this map.
-    `asking`: rows under way. `left`: seconds. `rate`: rows a second. `cost` and `forecast` (of the
-    whole map): dollars. `limit`: the limit that the map is expected to reach, in words. `last`: the
-    latest rows. `sample`: at the end, some rows.
+    `rate`: rows a second. `cost` and `forecast` (of the whole map): dollars. `limit`: the limit
+    that the map is expected to reach, in words. `last`: the latest rows. `sample`: at the end, some
+    rows.
     """
 
     total: Count
     done: Count = 0
     ok: Count = 0
     known: Count = msgspec.field(default=0, name="found")
-    asking: Count = 0
+    rows_under_way: Count = msgspec.field(default=0, name="asking")
     failures: dict[str, Count] = {}
     tokens: Count = 0
     rate: Figure | None = None
-    left: Figure | None = None
+    seconds_left: Figure | None = msgspec.field(default=None, name="left")
     cost: Figure | None = None
     forecast: Figure | None = None
     limit: str | None = None
-    last: tuple[Line, ...] = ()
-    sample: tuple[Line, ...] = ()
+    last: tuple[RowLine, ...] = ()
+    sample: tuple[RowLine, ...] = ()
 
     @property
     def fraction(self) -> float:
@@ -99,7 +101,7 @@ class MapCounts(msgspec.Struct, frozen=True):
         return min(1.0, self.done / self.total) if self.total else 1.0
 
     @property
-    def answered(self) -> float:
+    def answered_fraction(self) -> float:
         """The share of the rows that were answered, from 0 to 1."""
         return min(1.0, self.ok / self.total) if self.total else 1.0
 
@@ -126,13 +128,13 @@ class MapCard(Card):
         self.quarters: list[MapCounts] = []
 
 
-class Maps:
-    """Makes the card of a map. `here`: the map ran in a kernel, not in an imported run."""
+class MapCardBuilder:
+    """Makes the card of a map. `ran_in_kernel`: the map is not part of an imported run."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self.card: MapCard | None = None
-        self.here = False
+        self.ran_in_kernel = False
 
     def take_state(self, event: State) -> bool:
         """Take a state if it belongs to a map; return whether it does."""
@@ -143,7 +145,8 @@ class Maps:
             taken = self._take_plan(_read_payload(event.payload, MapPlan))
         elif event.kind == "map":
             taken = self._take_end(_read_payload(event.payload, MapCounts))
-        self.here = self.here or (taken and event.origin != "imported")
+        if taken and event.origin != "imported":
+            self.ran_in_kernel = True
         return taken
 
     def take_delta(self, event: Delta) -> None:
@@ -152,9 +155,9 @@ class Maps:
         if counts is None or (self.card is not None and self.card.done):
             return
         card = self._find_or_add(counts.total)
-        before, card.counts = card.counts, counts
+        earlier, card.counts = card.counts, counts
         # the last quarter ends with the map, whose final counts are shown apart
-        if int(before.fraction * QUARTERS) < int(counts.fraction * QUARTERS) < QUARTERS:
+        if int(earlier.fraction * QUARTERS) < int(counts.fraction * QUARTERS) < QUARTERS:
             card.quarters.append(counts)
         self._cards.touch(card)
 
@@ -187,10 +190,10 @@ class Maps:
         return self.card
 
 
-def _read_payload(payload: Any, kind: Any) -> Any:
-    """Return a payload as a value of the type `kind`, None if it has another form."""
+def _read_payload(payload: Any, struct: type[_Struct]) -> _Struct | None:
+    """Return a payload as a value of the type `struct`, None if it has another form."""
     try:
-        return msgspec.convert(payload, kind)
+        return msgspec.convert(payload, struct)
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
         return None
 
