@@ -129,7 +129,7 @@ class Basis(msgspec.Struct, frozen=True):
             start=_start_fields(self.start, inputs),
             notes=tuple(notes),
             warnings=redaction.value(self.policy.remarks),
-            context=context.fitted(min(sizes, default=0)),
+            context=context.fit_to(min(sizes, default=0)),
             add_late_tools=add_servers if agent.tools.late else None,
             output=agent.output,
             tariffs=self.tariffs,

@@ -4,16 +4,16 @@ Why: users ask about *this* frame. Without its columns the model must run code t
 running code needs an approval. The notebook gathers the text (`notebook.cell.context`).
 
 Rules
-- The text precedes the newest prompt only. So it is not in the prefix that a provider caches, nor
-  in the history of later prompts.
+- A run has one prompt of its own, its first `User` outside spans; the text precedes that prompt. So
+  it is not in the prefix that a provider caches, nor in the history of later prompts.
 - An `@name` of a recorded prompt means what its `Mention` says; without a `Mention` it is plain
   text.
 - The text is at most an eighth of a model's context, if that is known. If lines are left out, the
   last line counts them.
-- The record has the text as it was sent, and for each variable its `Look`: type, shape and dtypes,
-  never values (those stand in the text alone). Looks are not inputs of a run; `context_check`
-  compares the looks of the variables that the run used.
-- The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
+- The record has the text as it was sent. Of each variable it has the `Look` (type, shape, dtypes);
+  values stand in the text alone.
+- Looks are not inputs of a run. Before a replay, `context_check` compares them with the variables
+  that are here. The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ def _list_changes(old: Look, new: Look) -> Iterator[str]:
         yield f"{old.items} → {new.items}"
     old_dtypes, new_dtypes = _unify_dtypes(old), _unify_dtypes(new)
     for label in dict.fromkeys((*old_dtypes, *new_dtypes)):
-        change = f"{old_dtypes.get(label, 'no column')} → {new_dtypes.get(label, 'no column')}"
-        if old_dtypes.get(label) != new_dtypes.get(label):
-            yield f"{label}: {change}" if label else change
+        old_dtype, new_dtype = (d.get(label, "no column") for d in (old_dtypes, new_dtypes))
+        if old_dtype != new_dtype:
+            yield f"{label}: {old_dtype} → {new_dtype}" if label else f"{old_dtype} → {new_dtype}"
+    # the first change if only the order of the columns, or the number of unlisted ones, differs
     if ([*old_dtypes], old.more) != ([*new_dtypes], new.more):
         yield "other columns"
 
@@ -117,7 +118,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `text`: precedes the prompt. `system`: a line for the system message; `about_tools`: a line that
     is sent only with tools. `described`: the variables that the text may name. `cells`: how many
-    cells it shows. `changed`: why a record was not played, in words.
+    cells it shows. `why_live`: why a record was not played, in words.
     """
 
     MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
@@ -129,7 +130,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     described: Mapping[str, VariableFacts] = {}
     cells: int = 0
     mentions: tuple[Mention, ...] = ()
-    changed: tuple[str, ...] = ()
+    why_live: tuple[str, ...] = ()
 
     def system_text(self, *, tools: bool = True) -> str:
         """Return the lines for the system message of a request, with `tools` or without."""
@@ -140,37 +141,37 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         """About how many tokens the text costs."""
         return sum(map(count_tokens, self.text.splitlines()))
 
-    def fitted(self, size: int) -> Context:
-        """Return the context with `text` cut, after a whole line, to an eighth of `size` tokens.
+    def fit_to(self, context_tokens: int) -> Context:
+        """Return a copy whose `text` is cut, after a whole line, to an eighth of a model's context.
 
-        `size`: the context of the model (0: unknown, nothing is cut).
+        `context_tokens`: the size of that context (0: unknown, nothing is cut).
         """
-        limit = size // _CONTEXT_PART
+        limit = context_tokens // _CONTEXT_PART
         if not limit or self.tokens <= limit:
             return self
         lines = self.text.splitlines()
         fitting: list[str] = []
-        tokens_left = limit - count_tokens(_count_left_out(len(lines)))
+        tokens_left = limit - count_tokens(_left_out_line(len(lines)))
         for line in lines:
             tokens_left -= count_tokens(line)
             if tokens_left < 0:
                 break
             fitting.append(line)
-        last_line = _count_left_out(len(lines) - len(fitting))
+        last_line = _left_out_line(len(lines) - len(fitting))
         return msgspec.structs.replace(self, text="\n".join([*fitting, last_line]))
 
     def prepend_to(self, run: Sequence[Event]) -> list[Event]:
         """Return the events of a run with the text in front of its prompt."""
-        index = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
+        index = _index_of_prompt(run)
         events = list(run)
-        if self.text and index >= 0:
+        if self.text and index is not None:
             user: Any = run[index]
             events[index] = msgspec.structs.replace(user, content=f"{self.text}\n\n{user.content}")
         return events
 
-    def event(self, redaction: Redaction) -> State | None:
+    def make_event(self, redaction: Redaction) -> State | None:
         """Return the event that records what was sent, None if nothing was."""
-        if not (self.text or self.changed):
+        if not (self.text or self.why_live):
             return None
         payload: dict[str, Any] = {
             "mode": self.mode,
@@ -181,13 +182,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         optional = {
             "cells": self.cells,
             "mentions": msgspec.to_builtins(self.mentions),
-            "changed": list(self.changed),
+            "changed": list(self.why_live),
         }
         payload |= {name: value for name, value in optional.items() if value}
         return State(kind=KIND, payload=redaction.value(payload))
 
 
-def _count_left_out(count: int) -> str:
+def _left_out_line(count: int) -> str:
     return f"… {count:,} more line{'' if count == 1 else 's'}"
 
 
@@ -206,7 +207,12 @@ def replace_context(run: Sequence[Event], event: State | None) -> list[Event]:
     """Return the events of a run with its context replaced by `event` (None: removed)."""
     old = find_context(run)
     events = [e for e in run if e is not old]
-    index = next((n for n, e in enumerate(events, 1) if isinstance(e, User) and not e.span), 0)
-    if event is not None and index:
-        events.insert(index, msgspec.structs.replace(event, ts=events[index - 1].ts))
+    index = _index_of_prompt(events)
+    if event is not None and index is not None:
+        events.insert(index + 1, msgspec.structs.replace(event, ts=events[index].ts))
     return events
+
+
+def _index_of_prompt(run: Sequence[Event]) -> int | None:
+    """Return the index of a run's own prompt, None if the run has none."""
+    return next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), None)

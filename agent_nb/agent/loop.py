@@ -144,7 +144,7 @@ class Loop:
         changes = {"model": redacted} if model_name else {}
         self._log.append(events.RunStart(**{**self._plan.start, **changes}))
         self._log.append(self._user)
-        if (context := self._plan.context.event(self._plan.redaction)) is not None:
+        if (context := self._plan.context.make_event(self._plan.redaction)) is not None:
             self._log.append(context)
 
     def _find_stop_cause(self) -> Cancelled:
@@ -220,7 +220,7 @@ class Loop:
 
     def _log_replayed(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
-        context = self._plan.context.event(self._plan.redaction)
+        context = self._plan.context.make_event(self._plan.redaction)
         self._log_all(resume.restamped(self._log.run, self._log.now(), context))
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)

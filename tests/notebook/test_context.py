@@ -250,5 +250,5 @@ def test_a_change_of_a_look_in_words(was, now, words):
 
 
 def test_an_empty_context_is_no_event():
-    assert Context(system="x").event(None) is None
+    assert Context(system="x").make_event(None) is None
     assert Context(text="x").prepend_to([State()]) == [State()]

@@ -30,13 +30,13 @@ _HEADING = "Cells that ran before, newest first:"
 def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     """Return the cells that a model may read in a run of `cell`, above or below, newest first."""
     # by their texts, too: a cell that ran without an id is known by its text only
-    excluded = {source_hash(file.sources.get(name, "")) for name in file.excluded}
+    excluded = {source_hash(file.sources.get(name, "")) for name in file.excluded_ids}
     history = ran_cells.ran_cells_of(shell)
     history.forget(cell.deleted)
     return [
         ran
         for ran in reversed(list(history))
-        if not (ran.excluded or ran.id in file.excluded or ran.text_hash in excluded)
+        if not (ran.excluded or ran.id in file.excluded_ids or ran.text_hash in excluded)
     ]
 
 

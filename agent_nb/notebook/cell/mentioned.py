@@ -157,7 +157,7 @@ class MentionTargets:
         """Return a recorded cell that has not run here, as the saved notebook holds it."""
         for name, source in self.file.sources.items():
             cell = RanCell(count=0, id=name, code=source, text_hash=source_hash(source))
-            if name not in self.file.excluded and _is_recorded(cell, recorded):
+            if name not in self.file.excluded_ids and _is_recorded(cell, recorded):
                 return cell
         return None
 

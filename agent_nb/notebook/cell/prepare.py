@@ -201,7 +201,7 @@ def make_agent(
         host=host,
         ask=ask,
         namespace=session.shell.user_ns,
-        mentioned=lambda: session.library.file(cell.runner_options).tools,
+        mentioned=lambda: session.library.file(cell.runner_options).possible_tools,
         late=True,
         model_source=options.model_source,
         output=wanted_type(options, session.shell.user_ns),

@@ -279,7 +279,7 @@ class CellRun:
             self._inputs.prompt,
             attached=self._attached,
         )
-        self._context = msgspec.structs.replace(context, changed=self._choice.why_live)
+        self._context = msgspec.structs.replace(context, why_live=self._choice.why_live)
 
     def _open(
         self,

@@ -90,7 +90,9 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
 
 def _list_cells(file: NotebookFile, started: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
     """Return the agent cells of the file, then unsaved `started` ones in their order."""
-    unsaved = {key: cell for key, (cell, when) in started.items() if cell.id and when > file.saved}
+    unsaved = {
+        key: cell for key, (cell, when) in started.items() if cell.id and when > file.saved_at
+    }
     cells = []
     for cell_id in file.cell_ids:
         parts = agent_cell(file.sources.get(cell_id, ""))

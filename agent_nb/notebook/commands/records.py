@@ -59,7 +59,7 @@ def _cell_table(session: Session) -> Rows:
 
 def _cleared_remark(session: Session) -> str:
     """Return a remark on cells with a record and without output, "" if there are none."""
-    count = len(session.library.file().cleared)
+    count = len(session.library.file().cleared_ids)
     cells = f"{count_noun(count, 'cell')} {'has' if count == 1 else 'have'} a record and no output"
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 

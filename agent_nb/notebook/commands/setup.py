@@ -148,7 +148,7 @@ def show_context(session: Session, arguments: list[str]) -> None:
     with suppress(UsageError):  # no model is configured yet
         size = agent.model.context
         agent = add_default_tools(agent)
-    fitted = gather_context(session, cell, options, agent, CellPrompt("")).fitted(size)
+    fitted = gather_context(session, cell, options, agent, CellPrompt("")).fit_to(size)
     why_empty = "--map: each row is asked alone" if options.map else "--context none"
     print_text("\n\n".join(_context_parts(fitted, why_empty)))
 

@@ -35,7 +35,7 @@ EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
 class NotebookFile(msgspec.Struct, frozen=True):
     """A notebook as it was saved last; empty if the file is unknown or cannot be read.
 
-    `made_up_ids`: the file has no cell ids. The ids here are then made from the places of the
+    `made_up_ids`: the file has no cell ids. The ids here are then made from the positions of the
     cells, and differ from ids that a front end makes up and sends.
     """
 
@@ -43,31 +43,33 @@ class NotebookFile(msgspec.Struct, frozen=True):
     used_calls: UsedCalls = UsedCalls()
     cell_ids: Sequence[str] = ()  # in the order of the cells
     sources: Mapping[str, str] = {}  # of code cells, by cell id
-    cleared: Sequence[str] = ()  # ids of cells with a record and without output
-    tools: Collection[str] = ()  # names in the code that may be tools
-    excluded: Collection[str] = ()  # ids of cells whose tag keeps them from models
-    saved: float = 0.0  # epoch seconds
+    cleared_ids: Sequence[str] = ()  # of cells with a record and without output
+    possible_tools: Collection[str] = ()  # names in the code that may be tools
+    excluded_ids: Collection[str] = ()  # of cells whose tag keeps them from models
+    saved_at: float = 0.0  # epoch seconds
     made_up_ids: bool = False
 
     def id_of(self, cell: Cell) -> str:
         """Return the id under which the file holds a cell.
 
-        If the file has no ids, the cell is found by its text, "" if no cell has that text.
+        Without ids in the file, that is the id made for the cell with the same text; if several
+        cells have this text, `cell.occurrence` says which. Returns "" if none is found.
         """
         if not self.made_up_ids or cell.id in self.cell_ids:
             return cell.id
         digest = cell.text_hash
-        matching = [name for name, source in self.sources.items() if source_hash(source) == digest]
-        return matching[cell.occurrence - 1] if cell.occurrence <= len(matching) else ""
+        ids = [id_ for id_, source in self.sources.items() if source_hash(source) == digest]
+        # `occurrence` counts from 1
+        return ids[cell.occurrence - 1] if cell.occurrence <= len(ids) else ""
 
-    def is_turn_of(self, cell: str, record: Record) -> bool:
-        """Return whether a recorded run counts as the turn of the cell with this id.
+    def is_turn_of(self, id_: str, record: Record) -> bool:
+        """Return whether a recorded run counts as the turn of the cell with the id `id_`.
 
         A run counts for the cell that made it. If that cell no longer has the run, it counts for
         every cell that has it. A run that a pasted cell repeats is thus one turn.
         """
         maker = str(record.get("cell", ""))
-        return maker == cell or all(
+        return maker == id_ or all(
             r.get("id") != record.get("id") for r in self.runs.get(maker, ())
         )
 
@@ -83,7 +85,8 @@ def read_notebook_file(path: Path) -> NotebookFile:
         return NO_FILE
 
 
-def _parse_notebook(notebook: Mapping[str, Any], saved: float) -> NotebookFile:
+def _parse_notebook(notebook: Mapping[str, Any], saved_at: float) -> NotebookFile:
+    # asked before `with_ids`, which gives every cell an id
     made_up_ids = not any(cell.get("id") for cell in list_cells(notebook))
     notebook = with_ids(notebook)
     recorded = NotebookRuns(notebook)
@@ -94,11 +97,11 @@ def _parse_notebook(notebook: Mapping[str, Any], saved: float) -> NotebookFile:
         used_calls=recorded.used_calls(),
         cell_ids=[cell_id(c) for c in cells],
         sources=dict(code),
-        cleared=recorded.cleared_cells(),
-        tools=tool_names(source for _, source in code),
-        excluded=frozenset(
+        cleared_ids=recorded.cleared_cells(),
+        possible_tools=tool_names(source for _, source in code),
+        excluded_ids=frozenset(
             cell_id(c) for c in cells if EXCLUDE in as_list(metadata_of(c).get("tags"))
         ),
-        saved=saved,
+        saved_at=saved_at,
         made_up_ids=made_up_ids,
     )
