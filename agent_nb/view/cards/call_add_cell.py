@@ -1,9 +1,10 @@
 """An ended call of the tool `add_cell`: a cell that the model offers, and the button to insert it.
 
-Other calls are folds; this one is open, because an offer in a closed fold is overlooked.
+Other calls are folds; this one is open, because an offered cell in a closed fold is overlooked.
 
 Rules
-- The code is text from a model: it is escaped, bounded (`values.bounded`) and never run from here.
+- The code is text from a model: the drawers escape it, and it never runs from here.
+- The shown code is bounded (`values.bounded`); the button carries it whole.
 - The button exists while the run goes on; the chosen cell is inserted when the run ends.
 """
 
@@ -17,6 +18,8 @@ from ..state.cards import CallCard
 from ..values import bounded
 from .base import Context
 
+LONGEST_PURPOSE = 500  # characters
+LONGEST_ADVICE = 80  # characters
 INSERT = "Insert below"
 CHOSEN = "✓ Inserted when the run ends"
 HINT = (
@@ -25,29 +28,34 @@ HINT = (
 
 
 def card(state: CallCard, context: Context) -> Node | None:
-    """Return an offered cell; None if the call failed or holds no code."""
+    """Return the offered cell; None if the call failed or has no code."""
     code, why = state.args.get("code"), state.args.get("why", "")
     if state.status != "ok" or not isinstance(code, str) or not code.strip():
         return None
-    purpose = clip_text(" ".join(why.split()), 500) if isinstance(why, str) else ""
-    head = (
+    title = [
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T("A cell for you", bold=True),
-    )
+    ]
+    if isinstance(why, str) and (purpose := clip_text(" ".join(why.split()), LONGEST_PURPOSE)):
+        title.append(T(f"  {purpose}"))
     return Stack(
         (
-            Row((*head, *((T(f"  {purpose}"),) if purpose else ())), wrap=True),
+            Row(tuple(title), wrap=True),
             Code(bounded(code), "python", whole=True),
-            *_below(state, code, context),
+            *_button_or_advice(state, code, context),
         )
     )
 
 
-def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
-    """Return the button; where it cannot work, the line that says how to get the cell."""
+def _button_or_advice(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
+    """Return the button or, in a static view or where cells cannot be inserted, the advice.
+
+    The advice is the text of the call's result. Without one, nothing is returned.
+    """
     if not (context.live and context.inserting and context.can_click):
         advice = (state.display or {}).get("text/plain")
-        return (text_row(clip_text(advice, 80)),) if isinstance(advice, str) else ()
+        return (text_row(clip_text(advice, LONGEST_ADVICE)),) if isinstance(advice, str) else ()
     button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
-    chosen = context.chosen == button.key
-    return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)
+    if context.chosen == button.key:
+        button = structs.replace(button, label=CHOSEN)
+    return (Buttons((button,)),)
