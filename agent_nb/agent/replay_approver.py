@@ -5,7 +5,8 @@ Why: a recorded yes must not let a stranger's code run.
 Rules
 - A recorded approval counts only in a trusted record and only for the same arguments. The current
   policy can still deny the call.
-- The user is asked about each call of a foreign record (`recorded_turns`).
+- The user is asked about each call of a foreign record (`recorded_turns`), except where the policy
+  denies the call, or where an earlier yes for the tool or run covers the same arguments.
 """
 
 from __future__ import annotations
@@ -37,12 +38,20 @@ class ReplayApprover(Approver):
     ) -> None:
         super().__init__(policy, ask)
         self._turns = turns
-        self._allowed: set[tuple[str, str]] = set()  # foreign calls, by tool and arguments
+        # foreign calls that the user allowed: mark of the tool, and arguments as canonical text
+        self._allowed: set[tuple[str, str]] = set()
 
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
-        """Decide whether `tool` runs again with `args`."""
+        """Decide whether `tool` runs again with `args`, by the first of these that applies.
+
+        1. The policy denies the call: no.
+        2. The record is foreign: as `_decide_foreign`.
+        3. The policy allows the call, and the tool is harmless: yes.
+        4. The record has an approval for the same arguments: yes.
+        5. Otherwise as in a live run.
+        """
         verdict, reason = self.policy.judge(tool, args)
         if verdict == "deny":
             return Decision(False, reason=reason or "the policy denies it now")
@@ -53,33 +62,37 @@ class ReplayApprover(Approver):
         recorded = self._turns.approval(context.call_id)
         if recorded is not None and recorded.decision == "allow" and recorded.args is not None:
             text = _canonical_text(recorded.args)
-            if text and text == _canonical_text(args):
+            if text and text == _canonical_text(args):  # "": not comparable
                 return Decision(True, by="recording")
         return await super().decide(tool, args, context, report)
 
     async def _decide_foreign(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
-        """Ask about a call of a foreign record.
+        """Ask the user about a call of a foreign record; deny it if nobody can be asked.
 
-        A yes for the whole tool or run covers only further calls with the same arguments.
+        A yes for more than this call covers only further calls of the tool with the same arguments,
+        and only if these were not edited.
         """
-        call = (KERNEL_PERMISSIONS.mark(tool), _canonical_text(args))
-        if call in self._allowed:
+        mark, text = KERNEL_PERMISSIONS.mark(tool), _canonical_text(args)
+        if (mark, text) in self._allowed:  # not reported again: the user's yes was reported
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{RecordedTurns.FOREIGN}."
-        exact = uuid.uuid4().hex  # an answer that carries it counts for these arguments only
+        question_id = uuid.uuid4().hex  # an answer with this id counts for these arguments only
         question = Question(
-            context.call_id, tool.name, args, tool.effect, warning, exact=exact, tool=tool
+            context.call_id, tool.name, args, tool.effect, warning, exact=question_id, tool=tool
         )
-        extra = {"warning": warning, "question": exact}
+        extra = {"warning": warning, "question": question_id}
         report.approval(context.call_id, stage="requested", args=args, extra=extra)
         answer = await self.ask(question) if self.ask is not None else None
-        decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
-        if answer is not None:
+        if answer is None:
+            decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
+        else:
             decision = self.check_edited(tool, answer)
-        if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
-            self._allowed.add(call)
+        unedited_yes = decision.allow and decision.args is None
+        # "" is no JSON, so that other calls cannot be compared with this one
+        if unedited_yes and decision.scope != "once" and text:
+            self._allowed.add((mark, text))
         self.report_decision(report, context.call_id, args, decision)
         return decision
 
