@@ -7,7 +7,8 @@ the content that is being saved, so there is only one version.
 Rules
 - The hook never raises into the server: it logs an error, and the notebook is saved with the
   changes made so far.
-- It changes only notebooks with a record or other metadata of this package.
+- It changes only notebooks with metadata, records or views of this package.
+- `_jupyter_server_extension_points` and `_load_jupyter_server_extension` are called by Jupyter.
 - jupyter_server is not imported: it passes all objects that the hook needs.
 """
 
@@ -26,8 +27,9 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
-    counts: dict[str, int] = {}
+    counts: dict[str, int] = {}  # see `remaining`
 
+    # Jupyter passes the arguments by these names
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
             if before_save(model, path, contents_manager):
@@ -44,32 +46,41 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     """Move the records of a notebook into its metadata, and remove the widgets of ended runs.
 
     `model` is what the server saves: a dict with the notebook under `content`, changed in place.
-    The live views of runs that go on stay, and their static form says so. Return whether the
-    notebook holds metadata of this package, or a view changed.
+    The live view of a run that goes on stays, and its static form says that it goes on. Return
+    whether a view changed, or the notebook holds metadata or records of this package; those of a
+    newer format stay as they are and do not count.
     """
     nb = model.get("content") if isinstance(model, dict) else None
     if not isinstance(nb, dict) or model.get("type") != "notebook":
         return False
     removed = NotebookRuns(nb).remove_widgets(goes_on)
     updated = update_forms(nb)
-    return NotebookRuns(nb).lift(on_disk(manager, path)) or removed + updated > 0
+    has_metadata = NotebookRuns(nb).lift(on_disk(manager, path))  # moves the records
+    return has_metadata or removed + updated > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
-    """Return a remark if more cells have a record but no output than at the last save, else "".
+    """Return a remark if more cells have a record but no outputs than at the last save, else "".
 
-    `counts` holds that number by path, and is updated here; the first save compares with 0.
+    `counts` holds the number of such cells at the last save, by path. It is updated here; the first
+    save compares with 0.
     """
     count, former_count = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count
     if count <= former_count:
         return ""
     cells = "1 cell remains" if count == 1 else f"{count} cells remain"
-    return f"agent_nb: outputs of {path} are cleared; the record of {cells} in its metadata (%agent forget, jupyter agent-nb strip)"
+    return (
+        f"agent_nb: outputs of {path} are cleared; the record of {cells} in its metadata"
+        " (%agent forget, jupyter agent-nb strip)"
+    )
 
 
 def on_disk(manager: Any, path: str) -> Any:
-    """Return this package's metadata in the saved file; None without any, or if unreadable here."""
+    """Return this package's metadata in the saved file.
+
+    Returns None if it has none, cannot be read, or lies elsewhere than in a file system.
+    """
     locate = getattr(manager, "_get_os_path", None)  # only managers of file systems have it
     if locate is None:
         return None
