@@ -26,7 +26,7 @@ from collections.abc import Iterable
 
 from ..errors import UsageError, did_you_mean, unknown_name
 from .column_type import Column, Table
-from .event_columns import EVENT_COLUMNS, PLACES
+from .event_columns import EVENT_COLUMNS, PLACE_COLUMNS
 from .rows import CallRow, RunRow, TurnRow
 
 __all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose_columns"]
@@ -41,7 +41,7 @@ def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, 
     )
 
 
-_ROW_PLACES = tuple((c.name, c.kind, c.doc) for c in PLACES)
+_ROW_PLACES = tuple((c.name, c.kind, c.doc) for c in PLACE_COLUMNS)
 _CALLS = _table(
     "calls",
     CallRow,

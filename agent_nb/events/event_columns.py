@@ -1,9 +1,11 @@
 """Every column of the table of events, in the order in which a frame shows them.
 
-Why apart from `columns`: each type of event has its own attributes, so a column needs a getter for
-each type.
+Why apart from `columns`: the rows of each table there (calls, turns, runs) have one type. Each type
+of event has attributes of its own, so a column needs a getter for each type.
 
-Rule: a getter sees one event; `frame` computes the columns that need more (`derived`).
+Rules
+- A getter sees one event; `frame` computes the columns that need more (`derived`).
+- `or None` in a getter: events of this type often lack the text, which is then a missing value.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _NAMED = (e.Call, e.Started, e.Result, e.Node, e.Extension)  # have a `name`
 # getters of the columns that have another one for each type of event
 _CALL_ID: dict[type, Getter] = {
     **dict.fromkeys(_ABOUT_CALLS, "call_id"),
-    e.Error: lambda x: x.call_id or None,
+    e.Error: lambda event: event.call_id or None,
 }
 _DURATION: dict[type, Getter] = {e.Result: "duration", **_usage("duration")}
 _NAME: dict[type, Getter] = {
@@ -55,78 +57,94 @@ _NAME: dict[type, Getter] = {
 _TEXT: dict[type, Getter] = {
     **dict.fromkeys((e.User, e.Think, e.Respond), "content"),
     e.Call: "raw_args",
-    e.Result: lambda x: content_text(x.content),
-    e.Progress: lambda x: x.text or x.message or None,
+    e.Result: lambda event: content_text(event.content),
+    e.Progress: lambda event: event.text or event.message or None,
     e.Error: "message",
     e.Interrupt: "detail",
-    e.End: lambda x: x.finish_reason or None,
-    e.Approval: lambda x: x.reason or None,
-    e.Node: lambda x: x.result or x.phase,  # enter, exit: a node without a result yet
+    e.End: lambda event: event.finish_reason or None,
+    e.Approval: lambda event: event.reason or None,
+    e.Node: lambda event: event.result or event.phase,  # enter, exit: a node without a result yet
 }
 _STATUS: dict[type, Getter] = {
     **dict.fromkeys((e.Result, e.End), "status"),
     e.Interrupt: "reason",
     e.Node: "phase",
-    e.Approval: lambda x: x.decision or x.stage,
+    e.Approval: lambda event: event.decision or event.stage,
 }
 _PAYLOAD: dict[type, Getter] = {
     **dict.fromkeys((e.State, e.Extension, e.Unknown), "payload"),
     **dict.fromkeys((e.Progress, e.Node), "data"),
     e.RunStart: "settings",
-    e.User: lambda x: list(x.attachments) or None,
+    e.User: lambda event: list(event.attachments) or None,
     e.Think: "attributes",
     e.Result: _result_payload,
 }
-# where a run was recorded; every table has these columns
-PLACES = (
+#: Where a run was recorded; every table has these columns.
+PLACE_COLUMNS = (
     _column("cell", "category", "The id of the cell that the run was recorded in."),
     _column("notebook", "category", "The file that the run was read from."),
     _column("run", "category", "The id of the run."),
 )
-# the arguments of `_column` for each column but `PLACES`, in two parts: before and after these
-_BEFORE_PLACES: tuple[tuple[Any, ...], ...] = (
-    ("turn", "count", "The model turn, from 1; 0 before the first.", "turn"),
-    ("type", "category", "What kind of event it is: user, think, call, result, respond …"),
-    ("name", "category", "The tool, the span, the code of an error.", _NAME),
-    ("text", "text", "What was said: prompt, thought, answer, arguments, result, message.", _TEXT),
-    ("seconds", "float", "Seconds since the first event of the run."),
-    ("status", "category", "How a call or the run ended; what was decided.", _STATUS),
-    ("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
-    ("fraction", "float", "Progress of a call, from 0 to 1.", {e.Progress: "fraction"}),
-    ("tokens_in", "int", "Tokens of the turn's requests, cached ones included.", _usage("input")),
-    ("tokens_out", "int", "Tokens that the model wrote in this turn.", _usage("output")),
-    ("seq", "count", "The number of the event in its run, from 1.", "seq"),
-    ("call_id", "text", "The id that a call shares with its progress and its result.", _CALL_ID),
-    ("span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"),
-)
-_AFTER_PLACES: tuple[tuple[Any, ...], ...] = (
-    ("ts", "time", "When it happened, UTC."),
-    ("dt", "duration", "Time since the first event of the run."),
-    ("duration", "duration", "How long a call or a model turn took.", _DURATION),
-    ("cost", "float", "US dollars of this turn, where the price is known.", _usage("cost")),
-    ("origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"),
-    ("args", "object", "The arguments of a call, nested.", {e.Call: "args", e.Approval: "args"}),
-    ("payload", "object", "What else an event carries, nested.", _PAYLOAD),
-    ("parent", "category", "The span around the event's own.", "parent"),
-    ("path", "category", "The path of the event in the protocol it comes from.", "path"),
-    ("block", "text", "The id of the block that the model wrote.", dict.fromkeys(_BLOCKS, "block")),
-    ("batch", "text", "The calls that were made together.", {e.Call: "batch", e.Execute: "batch"}),
-    ("incomplete", "bool", "Whether it was cut off.", dict.fromkeys(_BLOCKS, "incomplete")),
-    ("tokens_cached", "int", "How many of tokens_in were read from a cache.", _usage("cached")),
-    (
+EVENT_COLUMNS: tuple[Column, ...] = (
+    _column("turn", "count", "The model turn, from 1; 0 before the first.", "turn"),
+    _column("type", "category", "What kind of event it is: user, think, call, result, respond …"),
+    _column("name", "category", "The tool, the span, the code of an error.", _NAME),
+    _column(
+        "text", "text", "What was said: prompt, thought, answer, arguments, result, message.", _TEXT
+    ),
+    _column("seconds", "float", "Seconds since the first event of the run."),
+    _column("status", "category", "How a call or the run ended; what was decided.", _STATUS),
+    _column("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
+    _column("fraction", "float", "Progress of a call, from 0 to 1.", {e.Progress: "fraction"}),
+    _column(
+        "tokens_in", "int", "Tokens of the turn's requests, cached ones included.", _usage("input")
+    ),
+    _column("tokens_out", "int", "Tokens that the model wrote in this turn.", _usage("output")),
+    _column("seq", "count", "The number of the event in its run, from 1.", "seq"),
+    _column(
+        "call_id", "text", "The id that a call shares with its progress and its result.", _CALL_ID
+    ),
+    _column(
+        "span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"
+    ),
+    *PLACE_COLUMNS,
+    _column("ts", "time", "When it happened, UTC."),
+    _column("dt", "duration", "Time since the first event of the run."),
+    _column("duration", "duration", "How long a call or a model turn took.", _DURATION),
+    _column("cost", "float", "US dollars of this turn, where the price is known.", _usage("cost")),
+    _column(
+        "origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"
+    ),
+    _column(
+        "args", "object", "The arguments of a call, nested.", {e.Call: "args", e.Approval: "args"}
+    ),
+    _column("payload", "object", "What else an event carries, nested.", _PAYLOAD),
+    _column("parent", "category", "The span around the event's own.", "parent"),
+    _column("path", "category", "The path of the event in the protocol it comes from.", "path"),
+    _column(
+        "block",
+        "text",
+        "The id of the block that the model wrote.",
+        dict.fromkeys(_BLOCKS, "block"),
+    ),
+    _column(
+        "batch", "text", "The calls that were made together.", {e.Call: "batch", e.Execute: "batch"}
+    ),
+    _column("incomplete", "bool", "Whether it was cut off.", dict.fromkeys(_BLOCKS, "incomplete")),
+    _column(
+        "tokens_cached", "int", "How many of tokens_in were read from a cache.", _usage("cached")
+    ),
+    _column(
         "tokens_cache_written",
         "int",
         "How many of tokens_in were written to a cache.",
         _usage("cache_written"),
     ),
-    ("tokens_reasoning", "int", "How many of tokens_out were thoughts.", _usage("reasoning")),
-    ("ttft", "duration", "Time to the first token of the turn.", _usage("ttft")),
-    ("ttft_s", "float", "Seconds to the first token of the turn.", _usage("ttft")),
-    ("model", "category", "The model of the run.", {e.RunStart: "model"}),
-    ("extra", "object", "Fields of the event that have no column, nested.", "extra"),
-)
-EVENT_COLUMNS: tuple[Column, ...] = (
-    *(_column(*arguments) for arguments in _BEFORE_PLACES),
-    *PLACES,
-    *(_column(*arguments) for arguments in _AFTER_PLACES),
+    _column(
+        "tokens_reasoning", "int", "How many of tokens_out were thoughts.", _usage("reasoning")
+    ),
+    _column("ttft", "duration", "Time to the first token of the turn.", _usage("ttft")),
+    _column("ttft_s", "float", "Seconds to the first token of the turn.", _usage("ttft")),
+    _column("model", "category", "The model of the run.", {e.RunStart: "model"}),
+    _column("extra", "object", "Fields of the event that have no column, nested.", "extra"),
 )
