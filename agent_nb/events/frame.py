@@ -1,6 +1,6 @@
 """Events as a pandas DataFrame, column by column.
 
-    to_frame(events)            one row per event, typed: categories, texts, seconds, integers
+    to_frame(events)            one row per event, typed: categories, texts, seconds, counts
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
     to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
@@ -9,9 +9,9 @@ several times faster than a dictionary per event.
 
 Rules
 - A missing value is NaN, in times NaT, in nested values None, in a `bool` False, in a `count` 0. It
-  is never an empty text, nor NA, which some libraries refuse.
+  is never an empty text, nor NA, which some libraries refuse. So an `int` column holds floats.
 - An empty log has the same columns and types as a full one.
-- Nested values stay objects; `event_frame` decides how they are written.
+- Nested values stay objects, except in a `json` column; `event_frame` decides how a file gets them.
 - No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.
 """
 
@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from .column_type import Column, Getter, replace_half_characters
 from .columns import CALLS, EVENTS, RUNS, TURNS, choose_columns
@@ -33,11 +35,16 @@ from .types import Event, Unknown
 
 __all__ = ["CALLS", "EVENTS", "RUNS", "TURNS", "Column", "EventFrame", "to_frame"]
 
-# the positions of the rows of one type and their values, for each type of rows
-Parts = list[tuple[Any, list[Any]]]
+Array = NDArray[Any]
+Values = Array | ExtensionArray  # of a whole column
+Positions = Array | slice  # of some rows
+# of a column, for each type of rows: their positions and their values. A frame of three rows whose
+# second is a call may have [([1], ["search"]), ([0, 2], ["Hello", "Bye"])]
+Parts = list[tuple[Positions, list[Any]]]
 _ALL = slice(None)  # the positions of all rows
 _LATEST_TIME = 2.0**50  # milliseconds (the year 37,648); a larger number is not a time
 _LARGEST_INTEGER = 2**63 - 1  # of 64 bits
+_NAT = np.iinfo(np.int64).min  # what numpy stores for NaT
 # name of a table -> the function that makes its rows from events
 _ROW_MAKERS: dict[str, Callable[[Sequence[Event], Places], Sequence[Any]]] = {
     "events": lambda events, _: events,
@@ -77,13 +84,13 @@ class _Builder:
         self.places = places
         types = list(map(type, self.rows))
         self.types = list(dict.fromkeys(types))
-        number = {t: i for i, t in enumerate(self.types)}
-        self.codes = np.fromiter(
-            map(number.__getitem__, types), np.int8 if len(number) < 128 else np.int32, len(types)
-        )
-        self._groups: dict[type, tuple[Any, list[Any]]] = {}
+        index_of = {t: i for i, t in enumerate(self.types)}
+        # `group` sorts the codes: in linear time if they have 8 bits
+        code_type = np.int8 if len(index_of) < 128 else np.int32
+        self.codes = np.fromiter(map(index_of.__getitem__, types), code_type, len(types))
+        self._groups: dict[type, tuple[Array, list[Any]]] = {}
 
-    def column(self, column: Column) -> Any:
+    def column(self, column: Column) -> Values:
         """Return the typed values of a column."""
         if column.derived:
             return _DERIVED_MAKERS[column.name](self)
@@ -98,7 +105,7 @@ class _Builder:
         groups = [(self.group(t), column.of[t]) for t in self.types if t in column.of]
         return [(positions, _read_values(getter, rows)) for (positions, rows), getter in groups]
 
-    def group(self, kind: type) -> tuple[Any, list[Any]]:
+    def group(self, row_type: type) -> tuple[Array, list[Any]]:
         """Return the positions and the rows of one type."""
         if not self._groups:
             # positions by type: a stable sort keeps the rows of a type in their order
@@ -106,11 +113,11 @@ class _Builder:
             by_type = np.fromiter(self.rows, object, len(self.rows))[order]
             ends = np.cumsum(np.bincount(self.codes, minlength=len(self.types)))
             starts = [0, *ends[:-1].tolist()]
-            for row_type, start, end in zip(self.types, starts, ends.tolist(), strict=True):
-                self._groups[row_type] = (order[start:end], by_type[start:end].tolist())
-        return self._groups[kind]
+            for each_type, start, end in zip(self.types, starts, ends.tolist(), strict=True):
+                self._groups[each_type] = (order[start:end], by_type[start:end].tolist())
+        return self._groups[row_type]
 
-    def fill(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
+    def fill(self, parts: Iterable[tuple[Positions, Array]], empty: Any, dtype: Any) -> Array:
         """Return an array with the values of the parts, and `empty` at all other positions."""
         array = np.full(len(self.rows), empty, dtype)
         for positions, values in parts:
@@ -118,40 +125,41 @@ class _Builder:
         return array
 
     @cached_property
-    def seconds(self) -> Any:
+    def seconds(self) -> Array:
         """The time of each row in epoch seconds."""
         return np.array([row.ts for row in self.rows], np.float64)
 
     @cached_property
-    def runs(self) -> tuple[Any, list[Any]]:
+    def runs(self) -> tuple[Array, list[Any]]:
         """The index of each row's run in the list of run ids, and that list."""
-        return _number_distinct([row.run for row in self.rows])
+        return _index_distinct([row.run for row in self.rows])
 
     @cached_property
-    def times(self) -> Any:
+    def times(self) -> Array:
         """The time of each row as datetime64[ms]."""
         return _milliseconds(self.seconds, zero=False).view("M8[ms]")
 
     @cached_property
-    def elapsed(self) -> Any:
+    def elapsed(self) -> Array:
         """The time since the first event of the same run as timedelta64[ms]."""
         codes, runs = self.runs
         timed_rows = np.flatnonzero(~np.isnat(self.times))[::-1]
         first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
         # the rows come in reverse: the last assignment to a run is its first time
         first[codes[timed_rows]] = self.times[timed_rows]
-        return self.times - first[codes]
+        elapsed: Array = self.times - first[codes]
+        return elapsed
 
-    def categories(self, codes: Any, values: Iterable[Any]) -> Any:
+    def categories(self, codes: Array, values: Iterable[Any]) -> Values:
         """Return a categorical: each row has the value at the index that is its code.
 
         The code -1, None and empty texts are missing values.
         """
         names = ["" if v is None else replace_half_characters(str(v)) for v in values]
         categories = list(dict.fromkeys(n for n in names if n))
-        code_of = {name: i for i, name in enumerate(categories)}
+        index_of = {name: i for i, name in enumerate(categories)}
         # the code -1 finds the last item, which is -1
-        lookup = np.array([*(code_of.get(n, -1) for n in names), -1], np.int32)
+        lookup = np.array([*(index_of.get(n, -1) for n in names), -1], np.int32)
         return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 
 
@@ -160,38 +168,39 @@ def _read_values(getter: Getter, rows: list[Any]) -> list[Any]:
     return list(map(attrgetter(getter) if isinstance(getter, str) else getter, rows))
 
 
-def _number_distinct(values: list[Any]) -> tuple[Any, list[Any]]:
+def _index_distinct(values: list[Any]) -> tuple[Array, list[Any]]:
     """Return the index of each value in the list of distinct values, and that list."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) == 1:
         return np.zeros(len(values), np.int32), distinct
-    number = {v: i for i, v in enumerate(distinct)}
-    return np.fromiter(map(number.__getitem__, values), np.int32, len(values)), distinct
+    index_of = {v: i for i, v in enumerate(distinct)}
+    return np.fromiter(map(index_of.__getitem__, values), np.int32, len(values)), distinct
 
 
-def _category(builder: _Builder, parts: Parts) -> Any:
+def _make_category_column(builder: _Builder, parts: Parts) -> Values:
     codes = np.full(len(builder.rows), -1, np.int32)
     names: list[Any] = []
     for positions, values in parts:
-        numbers, distinct = _number_distinct(values)
-        codes[positions] = numbers + len(names)
+        indices, distinct = _index_distinct(values)
+        codes[positions] = indices + len(names)  # the names of this part follow the earlier ones
         names += distinct
     return builder.categories(codes, names)
 
 
-def _text(builder: _Builder, parts: Parts) -> Any:
-    return text_array(_object(builder, parts))
+def _make_text_column(builder: _Builder, parts: Parts) -> Values:
+    texts: Values = text_array(_make_object_column(builder, parts))
+    return texts
 
 
-def _json(builder: _Builder, parts: Parts) -> Any:
-    return _text(builder, [(at, list(map(as_json, values))) for at, values in parts])
+def _make_json_column(builder: _Builder, parts: Parts) -> Values:
+    return _make_text_column(builder, [(at, list(map(as_json, values))) for at, values in parts])
 
 
-def _object(builder: _Builder, parts: Parts) -> Any:
+def _make_object_column(builder: _Builder, parts: Parts) -> Values:
     return builder.fill(((at, np.fromiter(v, object, len(v))) for at, v in parts), None, object)
 
 
-def _count(builder: _Builder, parts: Parts) -> Any:
+def _make_count_column(builder: _Builder, parts: Parts) -> Values:
     values = np.zeros(len(builder.rows), np.int64)
     for positions, numbers in parts:
         try:
@@ -203,11 +212,12 @@ def _count(builder: _Builder, parts: Parts) -> Any:
     return values
 
 
-def _int(builder: _Builder, parts: Parts) -> Any:
+def _make_int_column(builder: _Builder, parts: Parts) -> Values:
+    """Return floats, since an `int` may be missing and is then NaN."""
     try:
-        return _float(builder, parts)
+        return _make_float_column(builder, parts)
     except OverflowError:  # foreign numbers beyond a float
-        return _float(builder, [(at, [_bound(n) for n in v]) for at, v in parts])
+        return _make_float_column(builder, [(at, [_bound(n) for n in v]) for at, v in parts])
 
 
 def _bound(number: int | None) -> int | None:
@@ -215,25 +225,26 @@ def _bound(number: int | None) -> int | None:
     return number if number is not None and abs(number) <= _LARGEST_INTEGER else None
 
 
-def _float(builder: _Builder, parts: Parts) -> Any:
+def _make_float_column(builder: _Builder, parts: Parts) -> Values:
     return builder.fill(((at, np.array(v, np.float64)) for at, v in parts), np.nan, np.float64)
 
 
-def _bool(builder: _Builder, parts: Parts) -> Any:
+def _make_bool_column(builder: _Builder, parts: Parts) -> Values:
     return builder.fill(((at, np.array(v, np.bool_)) for at, v in parts), False, np.bool_)
 
 
-def _time(builder: _Builder, parts: Parts) -> Any:
+def _make_time_column(builder: _Builder, parts: Parts) -> Values:
     array = builder.fill(((at, _milliseconds(v, zero=False)) for at, v in parts), _NAT, np.int64)
     return _utc(array.view("M8[ms]"))
 
 
-def _duration(builder: _Builder, parts: Parts) -> Any:
+def _make_duration_column(builder: _Builder, parts: Parts) -> Values:
     array = builder.fill(((at, _milliseconds(v, zero=True)) for at, v in parts), _NAT, np.int64)
-    return pd.array(array.view("m8[ms]"))
+    values: Values = pd.array(array.view("m8[ms]"))
+    return values
 
 
-def _milliseconds(seconds: Any, *, zero: bool) -> Any:
+def _milliseconds(seconds: Array | list[Any], *, zero: bool) -> Array:
     """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, for 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         ms = np.array(seconds, np.float64) * 1000.0
@@ -243,45 +254,44 @@ def _milliseconds(seconds: Any, *, zero: bool) -> Any:
         return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)
 
 
-def _utc(times: Any) -> Any:
+def _utc(times: Array) -> ExtensionArray:
     return pd.DatetimeIndex(times).tz_localize("UTC").array
 
 
-_NAT = np.iinfo(np.int64).min  # what numpy stores for NaT
 # kind of a column -> the function that makes its typed values from its parts (`_Builder.parts`)
-_MAKERS: dict[str, Callable[[_Builder, Parts], Any]] = {
-    "category": _category,
-    "text": _text,
-    "json": _json,
-    "count": _count,
-    "int": _int,
-    "float": _float,
-    "bool": _bool,
-    "time": _time,
-    "duration": _duration,
-    "object": _object,
+_MAKERS: dict[str, Callable[[_Builder, Parts], Values]] = {
+    "category": _make_category_column,
+    "text": _make_text_column,
+    "json": _make_json_column,
+    "count": _make_count_column,
+    "int": _make_int_column,
+    "float": _make_float_column,
+    "bool": _make_bool_column,
+    "time": _make_time_column,
+    "duration": _make_duration_column,
+    "object": _make_object_column,
 }
 
 
-def _type(builder: _Builder) -> Any:
+def _make_type_column(builder: _Builder) -> Values:
     index_of = {t: i for i, t in enumerate(builder.types)}
     kinds = [getattr(t, "type", t.__name__) for t in index_of]
     if Unknown in index_of:  # each has the name that its source gave it
         codes = builder.codes.astype(np.int32)
-        numbers, distinct = _number_distinct([row.kind for row in builder.group(Unknown)[1]])
-        codes[builder.codes == index_of[Unknown]] = numbers + len(kinds)
+        indices, distinct = _index_distinct([row.kind for row in builder.group(Unknown)[1]])
+        codes[builder.codes == index_of[Unknown]] = indices + len(kinds)
         return builder.categories(codes, [*kinds, *distinct])
     return builder.categories(builder.codes, kinds)
 
 
-def _seconds(builder: _Builder) -> Any:
+def _make_seconds_column(builder: _Builder) -> Values:
     return np.where(np.isnat(builder.elapsed), np.nan, builder.elapsed.view(np.int64) / 1000.0)
 
 
-def _place(field: str) -> Callable[[_Builder], Any]:
+def _place_maker(field: str) -> Callable[[_Builder], Values]:
     """Return a function that makes the column of one field of each row's `Place`."""
 
-    def make_column(builder: _Builder) -> Any:
+    def make_column(builder: _Builder) -> Values:
         codes, runs = builder.runs
         values = [getattr(builder.places.get(run, NOWHERE), field) for run in runs]
         return builder.categories(codes, values)
@@ -290,12 +300,12 @@ def _place(field: str) -> Callable[[_Builder], Any]:
 
 
 # derived column -> the function that makes it, from more than the row itself
-_DERIVED_MAKERS: dict[str, Callable[[_Builder], Any]] = {
+_DERIVED_MAKERS: dict[str, Callable[[_Builder], Values]] = {
     "run": lambda builder: builder.categories(*builder.runs),
-    "cell": _place("cell"),
-    "notebook": _place("notebook"),
+    "cell": _place_maker("cell"),
+    "notebook": _place_maker("notebook"),
     "ts": lambda builder: _utc(builder.times),
     "dt": lambda builder: pd.array(builder.elapsed),
-    "seconds": _seconds,
-    "type": _type,
+    "seconds": _make_seconds_column,
+    "type": _make_type_column,
 }
