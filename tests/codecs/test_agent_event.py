@@ -214,3 +214,11 @@ def test_percentages_have_no_rounding_dust(tool):
         ]
     )
     assert [o["data"]["percent"] for o in shown[1:]] == [7, 29, 100, 0.5]
+
+
+def test_a_payload_does_not_change_the_type_of_its_line(tool):
+    codec = tool("agent-event")
+    payload = {"type": "final", "n": 1}
+    event = ev.Extension(namespace="agent-event", name="hook", payload=payload)
+    assert codec.lines([event])[0] == {"type": "hook", "n": 1}
+    assert codec.encoder.losses.counts()["extension.payload"] == 1

@@ -1,10 +1,13 @@
-"""Draw events as AgentEvents, objects with a `type` such as `thought` (seed 003 § 3.1, § 5).
+"""Draw events as AgentEvents, the lines of this format; to draw is to make our line for an event.
+
+    {"type": "tool_call", "toolName": "search", "toolArgs": "{\"query\": \"tides\"}"}
+    {"type": "stream", "content": "High water is at "}
 
 Why apart from the writer: the reader draws its events too, to note how each original line differs
 (see `passthrough`).
 
-Rule: lines of progress have no tool name here, and no line a call id. The writer adds them; the
-reader keeps them in the note.
+Rule: the lines of this file have no call id, and those of progress no name of the tool. The writer
+adds the name and, in the form `ids`, the id. The reader stores both in the note of the event.
 """
 
 from __future__ import annotations
@@ -25,7 +28,12 @@ Obj = dict[str, Any]
 SHIFTS: dict[str, Shift] = {"seq": count_on, "at": shift_time}
 
 
-def _tool_call(event: Call) -> Obj:
+def draw_stream(text: str) -> Obj:
+    """Draw a piece of the answer."""
+    return {"type": "stream", "content": text}
+
+
+def _draw_call(event: Call) -> Obj:
     return {
         "type": "tool_call",
         "toolName": event.name,
@@ -33,13 +41,19 @@ def _tool_call(event: Call) -> Obj:
     }
 
 
-def _tool_result(event: Result) -> Obj:
+def _draw_result(event: Result) -> Obj:
     drawn = {"type": "tool_result", "toolName": event.name, "output": as_text(event.content)}
     return drawn if event.status == "ok" else {**drawn, "isError": True}
 
 
-def progress_data(event: Progress) -> Any:
-    """Return the `data` of the line for a progress event: from its text, fraction or own data."""
+def make_progress_data(event: Progress) -> Any:
+    """Return the `data` of the line for a progress event, from the first of these that it has.
+
+    1. `text`: the text, or an object with text and message if it has both
+    2. `fraction`: an object with the percent, and the message if it has one
+    3. `data`: unchanged
+    4. `message`: an object with the message
+    """
     message = {"message": event.message} if event.message else {}
     if event.text and message:
         return {"subtype": "stdout_chunk", "content": event.text, **message}
@@ -56,20 +70,21 @@ def _to_percent(fraction: float) -> float:
     return int(percent) if percent.is_integer() else percent
 
 
-#: type of an event -> the function that draws it
+def _draw_payload(kind: str, payload: Any) -> Obj:
+    """Draw fields as a line of type `kind`; a field `type` must not make it another one."""
+    return {"type": kind, **{k: v for k, v in as_dict(payload).items() if k != "type"}}
+
+
+#: Type of an event -> the function that draws it. `Respond` is missing: an answer has several
+#: lines, one for each piece (`draw_stream`).
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    Think: lambda e: {"type": "thought", "content": e.content},
-    Call: _tool_call,
-    Progress: lambda e: {"type": "tool_progress", "data": progress_data(e)},
-    Result: _tool_result,
-    Error: lambda e: {"type": "error", "error": e.message},
+    Think: lambda event: {"type": "thought", "content": event.content},
+    Call: _draw_call,
+    Progress: lambda event: {"type": "tool_progress", "data": make_progress_data(event)},
+    Result: _draw_result,
+    Error: lambda event: {"type": "error", "error": event.message},
     End: lambda _: {"type": "final"},
     RunStart: lambda _: {"type": "start"},
-    State: lambda e: {"type": e.kind, **as_dict(e.payload)},
-    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
+    State: lambda event: _draw_payload(event.kind, event.payload),
+    Extension: lambda event: _draw_payload(event.name, event.payload),
 }
-
-
-def draw_stream(text: str) -> Obj:
-    """Draw a piece of the answer."""
-    return {"type": "stream", "content": text}

@@ -31,6 +31,7 @@ from ...events import (
     Think,
     progress_fields,
 )
+from ...wire import as_dict
 from ..checks import LastError, count_result_losses
 from ..contract import Options
 from ..foreign_values import parse_json
@@ -40,7 +41,7 @@ from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import EventHandlers
 from ..writing import LiveBlocks, restore_block, restore_line, split_block
-from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
+from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, make_progress_data
 from .nested import restore_outer_lines
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
@@ -131,7 +132,7 @@ class AgentEventWriter:
         return [{**drawn, **self._tool(event.call_id, event.name)}]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        data = progress_data(event)
+        data = make_progress_data(event)
         if event.data is not None and progress_fields({"data": data}) != {"data": event.data}:
             reason = "receivers take this shape of data for text or a fraction"
             self._losses.add("progress.data", reason)
@@ -167,7 +168,11 @@ class AgentEventWriter:
         return [DRAW[Error](Error(message=message))]
 
     def _extension(self, event: Extension) -> list[Obj]:
-        return [DRAW[Extension](event)] if event.namespace == NAME else []
+        if event.namespace != NAME:
+            return []
+        if "type" in as_dict(event.payload):
+            self._losses.add("extension.payload", "the name of the extension takes its `type`")
+        return [DRAW[Extension](event)]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
