@@ -1,7 +1,7 @@
 """States (snapshots, updates, checkpoints) of an imported run: one quiet line that opens.
 
 Each snapshot shows what changed since the one it replaces (the latest of its kind, else of any),
-because states are large and change little. `notes`, for extensions, shows payloads as a whole.
+because states are large and change little.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def card(state: NoteCard, context: Context) -> Node:
         T(f"  {clip_text(', '.join(names), LONGEST_NAMES)}", tone="muted"),
     )
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
-    return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")
+    return Fold((Row(left),), (*body, *count_left_out(state)), title=f"{size}: {', '.join(names)}")
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
@@ -116,22 +116,7 @@ def _value(value: Any) -> str:
         return "…"
 
 
-def _more(state: NoteCard) -> tuple[Node, ...]:
+def count_left_out(state: NoteCard) -> tuple[Node, ...]:
+    """Return a line with the number of events beyond `MOST_EVENTS`; nothing if all are shown."""
     left_out = len(state.items) - MOST_EVENTS
     return (text_row(f"… {left_out:,} more"),) if left_out > 0 else ()
-
-
-def notes(state: NoteCard, noun: str, mark: str) -> Node:
-    """Return consecutive events as a fold: their number and names, and each payload below."""
-    names = list(dict.fromkeys(title for title, _ in state.items))
-    size = count_noun(len(state.items), f"{noun} event")
-    left = (
-        T(f"{mark} {size}", tone="muted"),
-        T(f"  {clip_text(', '.join(names), LONGEST_NAMES)}", tone="muted"),
-    )
-    body = tuple(
-        part
-        for title, payload in state.items[:MOST_EVENTS]
-        for part in (text_row(title), Json(payload))
-    )
-    return Fold((Row(left),), (*body, *_more(state)), title=f"{size}: {', '.join(names)}")
