@@ -2,7 +2,9 @@
 
 Why `sign` asks: a signature lets calls run again, on every machine that trusts the signer.
 
-Rule: `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
+Rules
+- `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
+- The docstrings of `sign` and `manage_signers` are the help texts of the commands.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import argparse
 import sys
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtra, UsageError
 from ..wire import escape_hidden
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ..record import PrivateKey
 
 _DEFAULT_KEY = "~/.ssh/id_ed25519"  # the default of --key
-_NOBODY_TO_ASK = (
+_NO_TERMINAL = (
     "There is nobody to ask: run sign in a terminal, or say --yes when you have read the calls."
 )
 
@@ -34,7 +36,7 @@ def sign(arguments: Arguments) -> int:
     paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if not (terminal or arguments.yes):
-        raise UsageError(_NOBODY_TO_ASK)
+        raise UsageError(_NO_TERMINAL)
     key = _load_key(Path(arguments.key).expanduser(), terminal=terminal)
     are_signed = [_sign_notebook(path, key, ask=not arguments.yes) for path in paths]
     return OK if all(are_signed) else FAILED
@@ -52,14 +54,16 @@ def manage_signers(arguments: Arguments) -> int:
     """list, add or remove the people whose signed records `test` trusts as yours; their list stands
     in your configuration folder
     """
-    print_lines(arguments.work(arguments))
+    print_lines(arguments.run_subcommand(arguments))
     return OK
 
 
 def trust_options(sub: argparse.ArgumentParser) -> None:
     """Add the subcommands of `trust`."""
     subcommands = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
-    subcommands.add_parser("list", help="list the signers").set_defaults(work=_list_signers)
+    subcommands.add_parser("list", help="list the signers").set_defaults(
+        run_subcommand=_list_signers
+    )
     adding = subcommands.add_parser("add", help="add a signer")
     adding.add_argument("name", metavar="NAME", help="a name for the signer")
     adding.add_argument(
@@ -68,31 +72,28 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="a public key file, its line, or a line of an allowed_signers file",
     )
-    adding.set_defaults(work=_add_signer)
+    adding.set_defaults(run_subcommand=_add_signer)
     removing = subcommands.add_parser(
         "remove", help="remove a signer: nothing they signed is trusted any more"
     )
     removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
-    removing.set_defaults(work=_remove_signer)
+    removing.set_defaults(run_subcommand=_remove_signer)
 
 
 def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
     """Show the records of a notebook and sign them; return False if one is left unsigned."""
     from ..notebook import review_records
-    from ..record import METADATA_KEY, NotebookRuns, load_notebook, save_notebook
+    from ..record import METADATA_KEY, save_notebook
 
-    nb = load_notebook(path)
-    runs = NotebookRuns(nb)
-    if notice := runs.newer_format_notice:
-        raise UsageError(f"{path}: {notice}")
-    runs.lift()
+    nb = _load_lifted(path)
     review = review_records(nb)
     print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
     signable = review.signable
     if not signable:
         print_lines(f"{path}: no record to sign")
-        return not review
-    calls, clipped = sum(len(i.calls) for i in signable), sum(i.clipped for i in signable)
+        return not review  # without any record, none is left unsigned
+    calls = sum(len(entry.calls) for entry in signable)
+    clipped = sum(entry.clipped for entry in signable)
     if ask and not _confirm_signing(len(signable), calls, clipped):
         print_complaint(f"{path}: not signed")
         return False
@@ -100,6 +101,21 @@ def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
     write_checked(lambda: save_notebook(nb, path), path)
     print_lines(f"{path}: {count} record{'' if count == 1 else 's'} signed with {key.fingerprint}")
     return len(signable) == len(review)
+
+
+def _load_lifted(path: Path) -> dict[str, Any]:
+    """Return a notebook with all its records in the metadata.
+
+    Raises UsageError if they have a newer format.
+    """
+    from ..record import NotebookRuns, load_notebook
+
+    nb = load_notebook(path)
+    runs = NotebookRuns(nb)
+    if notice := runs.newer_format_notice:
+        raise UsageError(f"{path}: {notice}")
+    runs.lift()
+    return nb
 
 
 def _list_signers(_: Arguments) -> str:
@@ -139,7 +155,7 @@ def _load_key(file: Path, *, terminal: bool) -> PrivateKey:
         problem = f"The key {file} cannot be read ({fault.strerror or fault})."
         advice = "Name one with --key FILE, or make one with: ssh-keygen -t ed25519"
         raise UsageError(f"{problem} {advice}") from None
-    except MissingExtra:
+    except MissingExtra:  # a UsageError too, but its text is the whole advice
         raise
     except UsageError as fault:
         raise UsageError(f"The key {file} does not sign: {fault}.") from None
