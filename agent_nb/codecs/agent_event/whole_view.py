@@ -7,11 +7,12 @@ Why lines: the reader of single events then serves both kinds of servers.
 
 Rules
 - A thought becomes a line only when something follows it, because it may still grow.
-- The answer streams as deltas and is complete at the end of the run; a rewritten answer replaces
-  the one before.
+- The answer has no lines here: the reader compares it with `WholeView.content`.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from ...wire import as_dict, as_list
 from ..foreign_values import text_of
@@ -25,16 +26,24 @@ _ENDS = {
 }
 
 
+class _StepLines(msgspec.Struct):
+    """Which lines a step has had so far; `progress` is their number."""
+
+    thought: bool = False
+    call: bool = False
+    progress: int = 0
+    result: bool = False
+
+
 class WholeView:
-    """Compares each view of one run with the one before; the reader sets `content`, its answer."""
+    """Compares each view of one run with the one before.
+
+    `content`: the answer in the view before, which the reader sets.
+    """
 
     def __init__(self) -> None:
         self.content = ""
-        # what earlier views have turned into lines, by the number of the step
-        self._steps_thought = 0  # how many steps, from the first, have had their thought's line
-        self._with_call: set[int] = set()  # steps whose call has had its line
-        self._progress_counts: dict[int, int] = {}  # step -> number of its lines of progress
-        self._with_result: set[int] = set()  # steps whose result has had its line
+        self._steps: dict[int, _StepLines] = {}  # by the number of the step
 
     def list_new_lines(self, obj: Obj) -> list[Obj]:
         """Return the lines that a server of single events would have sent since the last view."""
@@ -43,35 +52,35 @@ class WholeView:
         ending = bool(end or obj.get("content"))
         out: list[Obj] = []
         for number, step in enumerate(steps):
+            earlier = self._steps.setdefault(number, _StepLines())
             action = as_dict(step.get("action"))
             is_over = ending or bool(action) or "observation" in step or number + 1 < len(steps)
-            if number >= self._steps_thought and is_over:
-                self._steps_thought = number + 1
-                thought = text_of(step, "thought")
-                if thought:
+            if is_over and not earlier.thought:
+                earlier.thought = True
+                if thought := text_of(step, "thought"):
                     out.append({"type": "thought", "content": thought})
             if action:
-                out += self._list_call_lines(number, action, step)
+                out += _list_call_lines(action, step, earlier)
         if end:
             out.append({**end, "at": obj.get("at")})
         return out
 
-    def _list_call_lines(self, number: int, action: Obj, step: Obj) -> list[Obj]:
-        """Return the new lines of the tool call in step `number`."""
-        ids: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
-        out: list[Obj] = []
-        if number not in self._with_call:
-            self._with_call.add(number)
-            out.append({"type": "tool_call", **ids, "toolArgs": action.get("toolArgs")})
-        reports = as_list(action.get("progress"))
-        before = self._progress_counts.get(number, 0)
-        self._progress_counts[number] = max(before, len(reports))
-        out += [{"type": "tool_progress", **ids, "data": data} for data in reports[before:]]
-        failed, observation = action.get("status") == "failed", step.get("observation")
-        has_result = failed or action.get("status") == "completed" or observation is not None
-        if has_result and number not in self._with_result:
-            self._with_result.add(number)
-            output = action.get("error") if failed and observation is None else observation
-            kind = "tool_error" if failed else "tool_result"
-            out.append({"type": kind, **ids, "output": "" if output is None else output})
-        return out
+
+def _list_call_lines(action: Obj, step: Obj, earlier: _StepLines) -> list[Obj]:
+    """Return the new lines of the tool call (`action`) in a step, and note them in `earlier`."""
+    ids: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
+    out: list[Obj] = []
+    if not earlier.call:
+        earlier.call = True
+        out.append({"type": "tool_call", **ids, "toolArgs": action.get("toolArgs")})
+    reports = as_list(action.get("progress"))
+    out += [{"type": "tool_progress", **ids, "data": data} for data in reports[earlier.progress :]]
+    earlier.progress = max(earlier.progress, len(reports))
+    failed, observation = action.get("status") == "failed", step.get("observation")
+    has_result = failed or action.get("status") == "completed" or observation is not None
+    if has_result and not earlier.result:
+        earlier.result = True
+        output = action.get("error") if failed and observation is None else observation
+        kind = "tool_error" if failed else "tool_result"
+        out.append({"type": kind, **ids, "output": "" if output is None else output})
+    return out
