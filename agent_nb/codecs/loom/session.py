@@ -1,4 +1,4 @@
-"""Turn the ordered frames of one Loom session into events (seed 002 § 4.2, § 5, § 7.2).
+"""Turn the ordered frames of one Loom session into events.
 
 Why so many rules: the reply at the end repeats what was streamed, whole or in part, and some
 sessions have only the reply.
@@ -15,7 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ...events import (
     Approval,
@@ -65,20 +65,33 @@ _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
 _COUNTS = CHAT | {"cached": "cached_tokens"}
 
 
+class _NodeRun(NamedTuple):
+    """A run of a node: its name, its `node_id` in the frames, and its span."""
+
+    name: str = ""
+    wire_id: str = ""
+    span: str = ""
+
+
 class Session:
-    """Reads one session; `runs`: how many of its runs were read before."""
+    """Reads one session; `runs`: how many of its runs have begun, also before this reader."""
 
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
         self._run = RunBuilder(NAME, draw_frame, self._locate)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
-        self._spans = UniqueSpans()
-        self._nodes: list[tuple[str, str]] = []  # (name, span) of each open node
-        self._newest_node = ("", "")  # node_id and span of the newest node
-        self._nodes_entered = 0
         self._first_run_id = ""  # kept for the session: its later runs have this id with `#n`
-        self._begun = self._has_run_start = self._cancelled = False
+        self._begun = False
+        self._forget_run()
+
+    def _forget_run(self) -> None:
+        """Set the state of a run to that before its first frame."""
+        self._spans = UniqueSpans()
+        self._open_nodes: list[_NodeRun] = []  # the innermost last
+        self._newest_node = _NodeRun()  # open or not
+        self._nodes_entered = 0
+        self._has_run_start = self._cancelled = False
         self._total = Counts()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
         self._awaiting: set[str] = set()  # calls that wait for approval
@@ -135,11 +148,8 @@ class Session:
         self._first_run_id = first_id
         self._run.new_run(first_id if self.runs == 1 else f"{first_id}#{self.runs}")
         self._tools.clear()
-        self._spans, self._nodes_entered = UniqueSpans(), 0
-        self._nodes, self._newest_node = [], ("", "")
-        self._total, self._awaiting = Counts(), set()
-        self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
-        self._begun, self._has_run_start, self._cancelled = True, False, False
+        self._forget_run()
+        self._begun = True
 
     def _observe(self, events: list[Event]) -> list[Event]:
         """Record the streamed text and the calls that wait for approval; return `events`."""
@@ -158,17 +168,23 @@ class Session:
         return events
 
     def _locate(self, frame: Obj) -> Obj:
-        """Return the `path` of a frame: the node run that it names, else the newest open node.
+        """Return the `path` of a frame: the span of the node that it names, else of the innermost.
 
         A node inside a node is a run inside the run: its path is also its `span`.
         """
-        wire = frame.get("node_id")
-        if isinstance(wire, str) and frame.get("type") != "got_expand":
-            path = self._newest_node[1] if wire == self._newest_node[0] else wire
+        wire_id = frame.get("node_id")
+        if isinstance(wire_id, str) and frame.get("type") != "got_expand":
+            newest = self._newest_node
+            path = newest.span if wire_id == newest.wire_id else wire_id
         else:
-            path = self._nodes[-1][1] if self._nodes else ""
-        is_nested = len(self._nodes) > 1 and path in (span for _, span in self._nodes[1:])
+            path = self._innermost_span
+        is_nested = path in (node.span for node in self._open_nodes[1:])
         return {"path": path, "span": path} if is_nested else {"path": path}
+
+    @property
+    def _innermost_span(self) -> str:
+        """The span of the innermost open node, "" if none is open."""
+        return self._open_nodes[-1].span if self._open_nodes else ""
 
     # The run and its nodes.
 
@@ -182,23 +198,22 @@ class Session:
     def _enter(self, frame: Obj) -> list[Event]:
         """Read the start of a node run; a repeated `node_id` gets another span."""
         name = text_of(frame, "id")
-        wire = text_of(frame, "node_id") or f"run-{name}-{self._nodes_entered}"
+        wire_id = text_of(frame, "node_id") or f"run-{name}-{self._nodes_entered}"
         self._nodes_entered += 1
-        span = self._spans.take(wire)
-        parent = self._nodes[-1][1] if self._nodes else ""
-        self._nodes.append((name, span))
-        self._newest_node = (wire, span)
+        span, parent = self._spans.take(wire_id), self._innermost_span
+        self._newest_node = _NodeRun(name, wire_id, span)
+        self._open_nodes.append(self._newest_node)
         fields: Obj = {"phase": "enter", "span": span, "parent": parent, "path": parent}
         return [self._run.line(Node, frame, name=name, **fields)]
 
     def _exit(self, frame: Obj) -> list[Event]:
-        """Read the exit of a node: it ends the newest open node run of that name."""
+        """Read the exit of a node, which ends the innermost open run of that name."""
         name, result = text_of(frame, "id"), frame.get("result")
-        node = next((n for n in reversed(self._nodes) if n[0] == name), None)
+        node = next((n for n in reversed(self._open_nodes) if n.name == name), None)
         if node:
-            self._nodes.remove(node)
-        span = node[1] if node else text_of(frame, "node_id") or f"run-{name}"
-        parent = self._nodes[-1][1] if self._nodes else ""
+            self._open_nodes.remove(node)
+        span = node.span if node else text_of(frame, "node_id") or f"run-{name}"
+        parent = self._innermost_span
         fault = result.get("Err") if isinstance(result, dict) else None
         text = f"error: {fault}" if isinstance(fault, str) else "ok"
         fields: Obj = {
