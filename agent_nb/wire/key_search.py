@@ -17,36 +17,45 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from .key_forms import PATTERNS, SHORTEST_VALUE, Pattern, list_written_forms
 
 LONGEST_KEY = 4096  # characters of a key, in the form of a provider's, that a stream holds back
-# In JSON, the letter or digit that ends an escape does not belong to the word after it.
+# characters before a position that decide whether a key may begin there: those of a JSON escape
+CONTEXT_LENGTH = 6
+# the letter or digit that ends an escape does not belong to the word after it
 _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
-CONTEXT_LENGTH = (
-    6  # characters before a position that decide whether a key may begin: a JSON escape
-)
 # an escape that the end of the text may have cut
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
-class KeyMatch(msgspec.Struct, frozen=True):
-    """A key up to `end`, to be replaced by `label`.
+# matches the characters of a key from a position on, perhaps none
+CharsMatcher = Callable[[str, int], Any]
 
-    `end` is -1 while only later text can decide whether it is a key. `chars` matches the characters
-    with which the key may go on; None if it has a fixed end.
+
+class KeyMatch(msgspec.Struct, frozen=True):
+    """A key from `start` to `end`, to be replaced by `label`.
+
+    Without an `end` it is undecided: only later text can show whether it is a key. `chars` matches
+    the characters with which the key may go on; None if it has a fixed end.
     """
 
-    end: int
+    start: int
+    end: int | None = None
     label: str = ""
-    chars: Callable[[str, int], Any] | None = None
+    chars: CharsMatcher | None = None
 
 
-_UNDECIDED = KeyMatch(-1)
+class _Form(NamedTuple):
+    """A form of keys with one of its starts; `chars` matches the characters after the start."""
+
+    start: str
+    pattern: Pattern
+    chars: CharsMatcher
 
 
 class KeySearch:
@@ -62,12 +71,11 @@ class KeySearch:
                 values |= dict.fromkeys(list_written_forms(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
-        # first character of a form's start -> (start, form, match of the characters after it)
-        self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
+        self._forms: dict[str, list[_Form]] = {}  # by the first character of their start
         for pattern in PATTERNS:
             for start in pattern.starts:
                 chars = re.compile(f"[{pattern.chars}]*+").match
-                self._forms.setdefault(start[0], []).append((start, pattern, chars))
+                self._forms.setdefault(start[0], []).append(_Form(start, pattern, chars))
         # a beginning is enough for the search: `_find_value` decides
         prefixes = [v[:8] for v in values]
         # where a key may begin: ordinary text costs this one search, for the beginning of a key or,
@@ -79,8 +87,8 @@ class KeySearch:
         ]
         self.find_start = re.compile("|".join(patterns)).search
 
-    def find(self, text: str, start: int, *, final: bool) -> tuple[int, KeyMatch] | None:
-        """Return the position and the match of the next key from `start` on, or None."""
+    def find(self, text: str, start: int, *, final: bool) -> KeyMatch | None:
+        """Return the next key from `start` on, or None."""
         pos = start
         while candidate := self.find_start(text, pos):
             at = candidate.start()
@@ -89,9 +97,9 @@ class KeySearch:
                 key = _choose_longer(self._find_form(text, at, final=final), key)
             # a JSON escape cut in two: whether a key begins after it is not known yet
             if key is None and text[at] == "\\" and not final and _cut_escape(text, at):
-                key = _UNDECIDED
+                key = KeyMatch(at)
             if key is not None:
-                return at, key
+                return key
             pos = at + 1
         return None
 
@@ -100,9 +108,9 @@ class KeySearch:
         remaining = len(text) - at
         for value, name in self._values:
             if text.startswith(value, at):
-                return KeyMatch(at + len(value), f"[redacted {name}]")
+                return KeyMatch(at, at + len(value), f"[redacted {name}]")
             if not final and remaining < len(value) and value.startswith(text[at:]):
-                return _UNDECIDED
+                return KeyMatch(at)
         return None
 
     def _find_form(self, text: str, at: int, *, final: bool) -> KeyMatch | None:
@@ -112,11 +120,11 @@ class KeySearch:
             if text.startswith(start, at):
                 end = chars(text, at + len(start)).end()
                 if end == len(text) and not final and end - at <= LONGEST_KEY:
-                    return KeyMatch(-1, chars=chars)
+                    return KeyMatch(at, chars=chars)
                 if end - at > LONGEST_KEY or _fits(pattern, text[at + len(start) : end]):
-                    return KeyMatch(end, self._label(text[at:end], pattern, start), chars)
+                    return KeyMatch(at, end, self._label(text[at:end], pattern, start), chars)
             elif not final and start.startswith(text[at:]):
-                undecided = _UNDECIDED
+                undecided = KeyMatch(at)
         return undecided
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
@@ -131,9 +139,9 @@ def _choose_longer(first: KeyMatch | None, second: KeyMatch | None) -> KeyMatch 
     """Return the undecided candidate, else the longer one."""
     if first is None or second is None:
         return first or second
-    if first.end < 0:
+    if first.end is None:
         return first
-    return second if second.end < 0 or second.end > first.end else first
+    return second if second.end is None or second.end > first.end else first
 
 
 def _may_begin(text: str, at: int) -> bool:

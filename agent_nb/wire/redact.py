@@ -88,15 +88,15 @@ class Redactor(Unpicklable):
         self._held, self._size, self._grows = [], 0, None
         out: list[str] = []
         while pos < len(text):
-            next_key = self._search.find(text, pos, final=final)
-            if next_key is None:
+            key = self._search.find(text, pos, final=final)
+            if key is None:
                 out.append(text[pos:])
                 break
-            begin, key = next_key
-            out.append(text[pos:begin])
-            if key.end < 0:  # only later text can decide
-                self._held, self._size, self._grows = [text[begin:]], len(text) - begin, key.chars
-                text = text[:begin]
+            out.append(text[pos : key.start])
+            if key.end is None:  # only later text can decide
+                self._held, self._size = [text[key.start :]], len(text) - key.start
+                self._grows = key.chars
+                text = text[: key.start]
                 break
             out.append(key.label)
             pos = key.end
