@@ -65,7 +65,7 @@ def _strip_filter() -> int:
     text = sys.stdin.read()
     try:
         nb = json.loads(text)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise UsageError(f"stdin is not a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not NotebookRuns(nb).strip():
         pass_on(text)

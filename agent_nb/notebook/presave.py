@@ -90,5 +90,5 @@ def on_disk(manager: Any, path: str) -> Any:
         if f'"{METADATA_KEY}"'.encode() in data:
             return json.loads(data).get("metadata", {}).get(METADATA_KEY)
         return None
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None

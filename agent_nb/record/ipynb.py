@@ -79,6 +79,8 @@ def _read_json(path: str | Path) -> Any:
         return loads(text)
     try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
     except ValueError as fault:
         line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith(MARKER)), 0)
         if not line:

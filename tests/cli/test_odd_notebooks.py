@@ -160,6 +160,20 @@ def test_no_command_crashes_on(odd, tmp_path, key, monkeypatch):
         json.loads(path.read_bytes())
 
 
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c[0] != "sign"])
+def test_a_notebook_nested_too_deeply_is_an_error_in_words(command, tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    path.write_text('{"cells": [], "metadata": {"x": ' + "[" * 100_000 + "]" * 100_000 + "}}")
+    main([command[0], str(path), *command[1:]])
+    assert "its JSON is nested too deeply" in capsys.readouterr().err
+
+
+def test_a_filtered_notebook_nested_too_deeply_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("[" * 100_000))
+    assert main(["strip"]) == 2
+    assert "stdin is not a notebook" in capsys.readouterr().err
+
+
 @pytest.mark.few(28)
 @pytest.mark.parametrize("side", ["base", "ours", "theirs"])
 @pytest.mark.parametrize("odd", ODD)
