@@ -39,6 +39,7 @@ class SideBySide(msgspec.Struct, frozen=True):
         if old == new and self.recorded != self.now:  # only line ends differ
             return [(self.CHANGED, *self.show_difference())]
         start = _find_start(old, new)
+        beyond = max(len(old), len(new)) - start - MOST_LINES
         old, new = old[start : start + MOST_LINES], new[start : start + MOST_LINES]
         rows: list[Row] = []
         matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -53,10 +54,15 @@ class SideBySide(msgspec.Struct, frozen=True):
             if last[2] < len(old) or last[4] < len(new):
                 rows.append((LEFT_OUT, "", ""))
         omitted = len(rows) - MOST_ROWS
-        if omitted <= 0:
-            return rows
-        text = f"({omitted} more row{'' if omitted == 1 else 's'})"
-        return [*rows[:MOST_ROWS], (LEFT_OUT, text, "")]
+        notes = [
+            *([f"{omitted} more row{'' if omitted == 1 else 's'}"] if omitted > 0 else ()),
+            *(
+                [f"{beyond} more line{'' if beyond == 1 else 's'} not compared"]
+                if beyond > 0
+                else ()
+            ),
+        ]
+        return [*rows[:MOST_ROWS], *([(LEFT_OUT, f"({', '.join(notes)})", "")] if notes else ())]
 
     def columns(self, width: int = 50) -> str:
         """Return the rows as text in two columns, each of at most `width` characters."""

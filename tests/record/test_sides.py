@@ -36,7 +36,14 @@ def test_equal_lines_far_from_a_difference_are_left_out():
 def test_long_differences_are_bounded_and_say_so():
     rows = sides.SideBySide("", "\n".join(map(str, range(10_000)))).rows()
     assert len(rows) == sides.MOST_ROWS + 1
-    assert rows[-1][1] == f"({sides.MOST_LINES - sides.MOST_ROWS} more rows)"
+    omitted, beyond = sides.MOST_LINES - sides.MOST_ROWS, 10_000 - sides.MOST_LINES
+    assert rows[-1][1] == f"({omitted} more rows, {beyond} more lines not compared)"
+
+
+def test_lines_that_are_too_many_to_be_compared_are_counted():
+    many = [str(number) for number in range(sides.MOST_LINES)]
+    recorded, now = ("\n".join([first, *many, last]) for first, last in ("ac", "bd"))
+    assert sides.SideBySide(recorded, now).rows()[-1] == ("⋮", "(2 more lines not compared)", "")
 
 
 def test_as_text_it_has_two_columns_of_bounded_width():
