@@ -206,7 +206,7 @@ class RowFile:
         folder = Path(mkdtemp())  # mode 0700
         try:
             copy = folder / self.path.name
-            shutil.copyfile(self.path, copy)
+            row_link.copy_store(self.path, copy)
             shutil.copyfile(f"{link}{row_link.JOURNAL}", f"{copy}{row_link.JOURNAL}")
             return self._open_connection(copy, writes=True)  # which stays readable without a name
         finally:

@@ -11,18 +11,21 @@ Rules
   before a transaction writes, and is removed under the write lock, or if its journal is not hot.
 - On a file system without hard links, the file is opened under its own name.
 - A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- Of this module only `is_logged` opens a store file itself, and only if a write-ahead log is beside
-  it: closing a file that is open elsewhere in this process drops all locks of the process on it.
+- Closing a file that is open elsewhere in this process drops all locks of the process on it. So of
+  this room only two functions open a store file without SQLite: `is_logged`, and only if a
+  write-ahead log is beside it, and `copy_store`, which does not close it.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -34,6 +37,7 @@ _COMPANIONS = ("-wal", "-shm", JOURNAL)
 _JOURNAL_MAGIC = bytes.fromhex(
     "d9d505f920a163d7"
 )  # starts a journal; ends one that names another file
+_KEPT_OPEN: list[BinaryIO] = []  # see the last rule
 _OWN_FOLDER = "Name a file in a folder of your own (store=)."
 
 
@@ -169,6 +173,17 @@ def _find_foreign_log(path: Path) -> tuple[str, str] | None:
         if log.stat().st_size and not is_logged(path):
             return f"{log.name} is the log of another file", f"Delete {log.name}."
     return None
+
+
+def copy_store(path: Path, copy: Path) -> None:
+    """Copy a store file that this process may have locked. Raises OSError."""
+    if os.name == "nt":  # which keeps the locks, and does not remove an open file
+        shutil.copyfile(path, copy)
+        return
+    source = path.open("rb")
+    _KEPT_OPEN.append(source)
+    with copy.open("xb") as target:
+        shutil.copyfileobj(source, target)
 
 
 def is_logged(path: Path) -> bool:

@@ -431,6 +431,20 @@ os.kill(os.getpid(), signal.SIGKILL)
     file.close()
 
 
+@pytest.mark.slow
+def test_reading_a_half_written_file_keeps_the_locks_of_this_process(path):
+    writer, reader = RowFile(made(path)), RowFile(path, read_only=True)
+    code = f"import sqlite3; sqlite3.connect({str(path)!r}, timeout=0).execute('BEGIN IMMEDIATE')"
+    with writer.transaction():
+        journal = Path(f"{link(path)}{row_link.JOURNAL}")
+        journal.touch()
+        reader._copy_and_restore(link(path)).close()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert b"locked" in done.stderr
+    for file in (reader, writer):
+        file.close()
+
+
 def test_a_copy_of_the_file_opens_elsewhere(path, tmp_path):
     copy = tmp_path / "copy.sqlite"
     shutil.copy(made(path), copy)
