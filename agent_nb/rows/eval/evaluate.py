@@ -153,8 +153,11 @@ def scorer_of(
     """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
+    column = EXPECTED if expected is None and EXPECTED in rows else expected
+    read_column = column if isinstance(score, Configuration) else score
+    if isinstance(read_column, str) and (problem := rows.ambiguity(read_column)):
+        raise UsageError(f"The answers cannot be scored: {problem}.")
     if isinstance(score, Configuration):
-        column = EXPECTED if expected is None and EXPECTED in rows else expected
         return JudgeScore(score, column, msgspec.structs.replace(options, repeats=1), judge_options)
     if isinstance(score, str):
         return ColumnScore(score, rows.names, output)

@@ -80,6 +80,9 @@ def _index_rows(
 
 
 def _check_columns(evaluation: Evaluated, on: Sequence[str] | None, side: str) -> None:
+    for name in on or ():
+        if problem := evaluation.data.ambiguity(name):
+            raise UsageError(f"on={name!r} is not one column of {side}: {problem}.")
     unknown = [name for name in on or () if name not in evaluation.data]
     if unknown:
         raise UsageError(

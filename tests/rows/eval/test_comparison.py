@@ -77,6 +77,13 @@ def test_other_rows_are_an_error_that_shows_one_of_them():
         compare(evaluation([1] * 40, DATA), evaluation([1] * 40, other))
 
 
+def test_a_column_whose_name_is_not_unique_names_no_row():
+    pandas = pytest.importorskip("pandas")
+    made = evaluation([0, 1], pandas.DataFrame([[1, 2], [3, 4]], columns=["id", "id"]))
+    with pytest.raises(UsageError, match="2 columns are named 'id'; rename one"):
+        compare(made, made, on="id")
+
+
 def test_columns_may_name_the_rows():
     changed = [{**row, "note": "x"} for row in DATA]
     a, b = evaluation([0] * 40, DATA), evaluation([1] * 40, changed)

@@ -98,6 +98,14 @@ def test_an_evaluation_is_awaited_in_a_loop():
         anyio.run(sync)
 
 
+@pytest.mark.parametrize("score", ["expected", Agent(Scripted([]))], ids=["column", "judge"])
+def test_a_column_whose_name_is_not_unique_is_refused_before_it_asks(score):
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame([["a", "b", "c"]], columns=["text", "expected", "expected"])
+    with pytest.raises(UsageError, match="2 columns are named 'expected'; rename one"):
+        evaluated(Agent(Scripted([])), data, score=score)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -75,12 +75,17 @@ class Rows:
 
         Raises KeyError for an unknown name, LookupError for one that several columns have.
         """
-        if name in self._ambiguous:
-            raise LookupError(f"{self._ambiguous[name]} columns are named {name!r}; rename one")
+        if problem := self.ambiguity(name):
+            raise LookupError(problem)
         index = self._column_of[name]
         if index not in self._columns_read:
             self._columns_read[index] = self._read_column(index)
         return cell_value(self._columns_read[index][position])
+
+    def ambiguity(self, name: Any) -> str:
+        """Return why a name cannot be read because several columns have it, "" if it can."""
+        count = self._ambiguous.get(name, 1)
+        return f"{count} columns are named {name!r}; rename one" if count > 1 else ""
 
     @property
     def unique(self) -> Iterator[str]:
