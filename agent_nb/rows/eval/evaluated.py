@@ -31,9 +31,9 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
 
     `scored_by` names the scorer; `judged`: the scorer is a judge. `level`: of the interval.
-    `bounded`: the scorer's scores lie in 0 to 1. `answering` and `judging` are the tokens and
-    dollars of the answers and of the judge. `failed_as`: the score of an answer that failed or
-    could not be scored (None: left out); it may lie outside 0 to 1 although `bounded` is set.
+    `bounded`: no score of a row can lie outside 0 to 1. `answering` and `judging` are the tokens
+    and dollars of the answers and of the judge. `failed_as`: the score of an answer that failed or
+    could not be scored (None: left out).
     """
 
     name: str
@@ -51,20 +51,26 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     output: OutputType | None = None
 
     @classmethod
-    def of(cls, scored: Sequence[ScoredRow], **about: Any) -> Self:
-        """Return the figures of scored rows; `about`: the other fields, by name."""
+    def of(cls, scored: Sequence[ScoredRow], *, bounded: bool = False, **about: Any) -> Self:
+        """Return the figures of scored rows; `about`: the other fields, by name.
+
+        `bounded`: the scorer's scores lie in 0 to 1; a failed answer may score outside.
+        """
         scores = [row.score for row in scored if row.score is not None]
         results = [result for row in scored for result in row.results]
-        failed_as = about.get("failed_as")  # a failed answer may score outside 0 to 1
+        failed_as = about.get("failed_as")
+        bounded = bounded and (failed_as is None or 0 <= failed_as <= 1)
         statistic = summarize_rows(
             scores,
             repeats=about.get("repeats", 1),
             level=about.get("level", 0.95),
-            bounded=about.get("bounded", False) and (failed_as is None or 0 <= failed_as <= 1),
+            bounded=bounded,
         )
         tokens = sum(result.input + result.written for result in results)
         answering = Spent(tokens, sum_costs(result.cost for result in results))
-        return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
+        return cls(
+            scored=tuple(scored), statistic=statistic, answering=answering, bounded=bounded, **about
+        )
 
     @property
     def mean(self) -> float | None:

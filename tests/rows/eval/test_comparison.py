@@ -84,6 +84,12 @@ def test_a_column_whose_name_is_not_unique_names_no_row():
         compare(made, made, on="id")
 
 
+def test_a_difference_is_not_cut_where_failed_answers_score_below_0():
+    made = compare(evaluation([None, 0] * 20, failed=-2), evaluation([1] * 40))
+    assert made.difference == 2
+    assert made.interval.low < 2 < made.interval.high
+
+
 def test_columns_may_name_the_rows():
     changed = [{**row, "note": "x"} for row in DATA]
     a, b = evaluation([0] * 40, DATA), evaluation([1] * 40, changed)
