@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     from .replay_check import ReplayStrictness
 
 
-#: Takes recorded turns and how strictly a test compares them (None: as in any replay). Returns a
-#: function that takes a cancel scope and returns the driver that replays the turns.
-PlayerFactory = Callable[
-    ["RecordedTurns", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]
-]
+#: Makes the driver of a run, which works in the given cancel scope.
+DriverFactory = Callable[[anyio.CancelScope], "Driver"]
+#: Returns what makes the driver of a replay of recorded turns. Also takes how strictly a test
+#: compares (None: as in any replay).
+PlayerFactory = Callable[["RecordedTurns", "ReplayStrictness | None"], DriverFactory]
 
 
 class RunRequest(msgspec.Struct, frozen=True):
     """What a notebook needs to record a run, or to play a record in its place.
 
-    `user`: the event of the prompt. `is_scripted`: whether the model is a script, which runs even
-    offline. `make_player`: see `PlayerFactory`.
+    `user`: the event of the prompt. `inputs`: what the record of the run is found by. `tools`:
+    those of the run. `is_scripted`: whether the model is a script, which runs even offline.
     """
 
     user: User
@@ -82,7 +82,7 @@ class Driver(Protocol):
 
 
 class RefusedRun:
-    """The driver of a run that was refused: it logs the user's message and `why`."""
+    """The driver of a run that was refused: it logs the prompt, if known, and the error `why`."""
 
     def __init__(self, log: EventLog, request: RunRequest | None, why: str) -> None:
         self._log, self._request, self._why = log, request, why
@@ -101,11 +101,13 @@ class RefusedRun:
 class Stream(InProgress):
     """One run: iterate it for events (deltas included), await it for the `Run`.
 
-    `make_driver` is called when the run starts, with its cancel scope. `questions`: those that
-    followers of the run may answer (`registry`). `view`: how a cell that awaits the run shows it.
-    `check`: awaiting a failed run raises RunFailed. `request`: what a notebook needs to record the
-    run (None: no notebook records it). `output`: the type of the answer. `is_replay`: the stream
-    plays a recorded run.
+    - `make_driver`: called when the run starts.
+    - `questions`: those that followers of the run may answer (`registry`).
+    - `view`: how a cell that awaits the run shows it (None: not at all).
+    - `check`: awaiting a failed run raises RunFailed.
+    - `request`: what a notebook needs to record the run (None: no notebook records it).
+    - `output`: the type of the answer (None: text).
+    - `is_replay`: the stream plays a recorded run.
     """
 
     is_map = False  # one run, not a map
@@ -113,7 +115,7 @@ class Stream(InProgress):
     def __init__(
         self,
         log: EventLog,
-        make_driver: Callable[[anyio.CancelScope], Driver],
+        make_driver: DriverFactory,
         questions: Questions | None = None,
         *,
         view: str | None = None,
@@ -124,20 +126,20 @@ class Stream(InProgress):
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
+        self.run = Run(log, output=output)
         self.request = request
         self.is_replay = is_replay
+        self.questions = questions or Questions()
         self.recorder: display.Recorder | None = None
         self._check = check
-        self.run = Run(log, output=output)
-        self.questions = questions or Questions()
-        self._announced: Announced | None = None
         self._view = view
         self._make_driver = make_driver
+        self._announced: Announced | None = None  # held, as the registry has only a weak reference
         self._screen: display.Screen | None = None
         self._host: display.CellHost | None = None
         self._driver: Driver | None = None
         self._stop_cause: Cancelled | None = None  # the first reason given to `cancel`
-        self._stopped_elsewhere = ""  # for AgentStopped: a server or another cell stopped it
+        self._stopped_elsewhere = ""  # for AgentStopped: how another cell or a server stopped it
 
     def start(self) -> Stream:
         """Start the run on the running event loop, once; return the stream.
@@ -184,7 +186,7 @@ class Stream(InProgress):
 
         `wish`: how strictly a test compares (None: as in any replay).
         """
-        assert self.request is not None
+        assert self.request is not None  # only a notebook calls this, for a run that it records
         self.log.run = tape.run
         self._make_driver = self.request.make_player(tape, wish)
 
