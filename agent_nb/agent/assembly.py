@@ -1,9 +1,9 @@
-"""Assemble what one run of an agent needs: its plan and tool runner, or the player of a replay.
+"""Assemble what a run of an agent needs: the plan of a live run, or the player of a replay.
 
 Why apart from `configuration`: that file has what the user configured; this file builds the parts
 of one run.
 
-Rule: no state; each call builds new parts, so that runs of one agent may interleave.
+Rule: no state here; each plan and player has parts of its own, so that runs may interleave.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ class Basis(msgspec.Struct, frozen=True):
         models = [
             (model, _choose_dialect(agent, model, redaction)) for model in agent.choice.models
         ]
+        fallback_dialect = load_plugin("dialects", FALLBACK_DIALECT)
         return cls(
-            agent,
-            redaction,
-            agent.policy(),
-            models,
-            with_thought_tags(load_plugin("dialects", FALLBACK_DIALECT), agent.thought_tags),
-            _shared_start_fields(agent, redaction),
-            {model.name: Tariff.of(model) for model, _ in models},
+            agent=agent,
+            redaction=redaction,
+            policy=agent.policy(),
+            models=models,
+            fallback_dialect=with_thought_tags(fallback_dialect, agent.thought_tags),
+            start=_shared_start_fields(agent, redaction),
+            tariffs={model.name: Tariff.of(model) for model, _ in models},
         )
 
     def plan(
@@ -91,8 +92,9 @@ class Basis(msgspec.Struct, frozen=True):
     ) -> Plan:
         """Return the plan of one live run, which writes `log`.
 
-        `inputs`: of the run, for its record. `notes`: remarks on the conversation for the log.
-        `ask`: where approvals are asked for. `context`: what the model reads about the notebook.
+        `inputs`: those of the run, for its record. `notes`: remarks on the conversation, for the
+        log. `ask`: answers questions for approval. `context`: what the model reads about the
+        notebook.
         """
         from ..models import Failures
         from ..tools import KERNEL_PERMISSIONS, Approver
@@ -107,7 +109,7 @@ class Basis(msgspec.Struct, frozen=True):
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
         approver = Approver(self.policy, ask, None if foreign else KERNEL_PERMISSIONS)
 
-        async def add_servers(status: Callable[[str], object]) -> Plan:
+        async def add_late_tools(status: Callable[[str], object]) -> Plan:
             agent_with_servers, lists = await agent.with_servers(redaction, status)
             basis = Basis.of(agent_with_servers, redaction)
             return basis.plan(log, inputs, [*notes, *lists], ask=ask, context=context)
@@ -130,7 +132,7 @@ class Basis(msgspec.Struct, frozen=True):
             notes=tuple(notes),
             warnings=redaction.value(self.policy.remarks),
             context=context.fit_to(min(sizes, default=0)),
-            add_late_tools=add_servers if agent.tools.late else None,
+            add_late_tools=add_late_tools if agent.tools.late else None,
             output=agent.output,
             tariffs=self.tariffs,
         )
@@ -149,17 +151,17 @@ class Basis(msgspec.Struct, frozen=True):
         return estimate_tokens(opening) + tokens_apart
 
     def estimate_prompt_tokens(self, prompt: str, pictures: int) -> int:
-        """Estimate the tokens of one prompt with so many pictures, if the model sees pictures."""
+        """Estimate the tokens of one prompt and its pictures; a blind model is sent no picture."""
         visible = 0 if is_blind(self.models[0][0]) else pictures
         picture = ImageBlock("image/png", "")  # counts as any picture does
         return estimate_tokens([Message("user", (*[picture] * visible, TextBlock(prompt)))])
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
-    """Return the plan of a run whose tools work with `host`, which its record notes (`SHARED`).
+    """Return the plan of a run whose tools work with `host`; its record notes that (`SHARED`).
 
-    Sets the host of the plan's runner. If `host` is None or the agent has its own host, the plan
-    stays unchanged.
+    Sets the host of the plan's runner. If `host` is None or the runner has a host, the plan stays
+    unchanged.
     """
     if host is None or plan.runner.host is not None:
         return plan
