@@ -31,8 +31,8 @@ _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
 _KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
 # statuses with which servers refuse what they do not support
 _UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
-# how servers word that they take no tools
-# (texts, compiled only after a refusal: compiling takes 10 ms)
+# how servers word that they take no tools; this and the next are compiled only after a refusal,
+# because compiling takes 10 ms
 _NO_TOOLS = (
     r"(?is)(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
@@ -44,6 +44,26 @@ _NO_IMAGES = (
     r"|(content|output)\b.{0,60}(must|should|expected) (be|to be)?\s?a?\s?(valid )?string"
     r"|unknown variant|expected (a )?string"
 )
+# provider -> its name in messages
+NAMES = {
+    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
+    "deepseek": "DeepSeek", "mistral": "Mistral", "xai": "xAI", "gemini": "Gemini",
+    "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
+    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot",
+    "ollama": "Ollama",
+}  # fmt: skip
+# provider whose label often stands for another server -> the domain of its own servers
+_HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
+# HTTP status -> what the server did, in words that follow its name
+_VERDICTS = {
+    401: "refused the key",
+    402: "wants to be paid first",
+    403: "refused access",
+    404: "does not know this model or address",
+    408: "gave up waiting",
+    413: "finds the request too large",
+    529: "is overloaded",
+}
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +71,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
     `provider`: the provider whose key is used, `url`: the base URL. `variable`: the environment
     variable to set for the key, "" if unknown. `has_key`: a key was sent. `withheld`: a sentence
-    about a key that the folder offers and the user has not allowed, or "". `secrets` are blotted
-    out of every message.
+    (without its full stop) about a key that the folder offers and the user has not allowed, or "".
+    `secrets` are blotted out of every message.
     """
 
     provider: str = ""
@@ -175,8 +195,8 @@ def make_refusal(
     """
     reason = blot_out_secrets(find_body_message(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
-    kind = f"{reason} {_body_kind(body)}"
-    code = _choose_code(status, kind, tools=tools, images=images)
+    evidence = f"{reason} {_body_kind(body)}"  # the cause is recognised by either
+    code = _choose_code(status, evidence, tools=tools, images=images)
     quotation = f": {reason.rstrip('.')}" if reason else ""
     brief = blot_out_secrets(_describe_status(status, _name_server(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
@@ -188,40 +208,39 @@ def make_refusal(
     return ModelError(
         blot_out_secrets(message.strip(), peer.secrets),
         status=status,
-        retryable=code == "provider"
-        and _is_worth_repeating(status, headers)
-        and not _is_out_of_credit(reason),
+        retryable=code == "provider" and _may_succeed_later(status, headers, reason),
         retry_after=wait,
         code=code,
         raw=blot_out_secrets(raw, peer.secrets),
         brief=brief,
-        context=overflow.find_context_size(kind) if code == overflow.CODE else 0,
+        context=overflow.find_context_size(evidence) if code == overflow.CODE else 0,
     )
 
 
-def _choose_code(status: int, message: str, *, tools: bool, images: bool) -> str:
-    """Return the code of a refusal.
+def _choose_code(status: int, evidence: str, *, tools: bool, images: bool) -> str:
+    """Return the code of a refusal; `evidence`: the server's message and kind of error.
 
-    `no_images`, `no_tools` and `context` name what another request must leave out or shorten.
+    `no_images`, `no_tools` and `context` name what another request must leave out or shorten. Any
+    other refusal is `provider`.
     """
-    if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, message):
+    if images and status in _UNSUPPORTED and re.search(_NO_IMAGES, evidence):
         return "no_images"
-    if status in (400, 413, 422, 500) and overflow.is_too_long(message):
+    if status in (400, 413, 422, 500) and overflow.is_too_long(evidence):
         return overflow.CODE
-    if tools and status in _UNSUPPORTED and re.search(_NO_TOOLS, message):
+    if tools and status in _UNSUPPORTED and re.search(_NO_TOOLS, evidence):
         return "no_tools"
     return "provider"
 
 
-def _is_worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether the same request may succeed later; a header `x-should-retry` decides."""
+def _may_succeed_later(status: int, headers: Mapping[str, str], reason: str) -> bool:
+    """Return whether the same request may succeed later.
+
+    The header `x-should-retry` decides, else the status. An account without credit never does.
+    """
+    if "insufficient_quota" in reason or "exceeded your current quota" in reason:
+        return False
     advice = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     return is_retryable_status(status) if advice is None else advice
-
-
-def _is_out_of_credit(message: str) -> bool:
-    """Return whether the account is out of credit, so that waiting does not help."""
-    return "insufficient_quota" in message or "exceeded your current quota" in message
 
 
 def _describe_status(status: int, who: str) -> str:
@@ -232,9 +251,10 @@ def _describe_status(status: int, who: str) -> str:
 
 
 def _name_server(peer: Peer) -> str:
-    """Return the display name of the server.
+    """Return the server's name for people.
 
-    That is the provider's name, or the host where another server answers under a label in `_HOSTS`.
+    That is the name of the provider; or, if the URL of a provider in `_HOSTS` leads to another
+    server, its host.
     """
     host = urlsplit(peer.url).netloc.rpartition("@")[2]
     if host and peer.provider in _HOSTS and not host.endswith(_HOSTS[peer.provider]):
@@ -242,37 +262,15 @@ def _name_server(peer: Peer) -> str:
     return NAMES.get(peer.provider, peer.provider) or "The server"
 
 
-# provider -> its name in messages
-NAMES = {
-    "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
-    "deepseek": "DeepSeek", "mistral": "Mistral", "xai": "xAI", "gemini": "Gemini",
-    "cerebras": "Cerebras", "together": "Together", "fireworks": "Fireworks", "cohere": "Cohere",
-    "huggingface": "Hugging Face", "perplexity": "Perplexity", "moonshot": "Moonshot",
-    "ollama": "Ollama",
-}  # fmt: skip
-# provider whose label often stands for another server -> the domain of its own servers
-_HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
-# HTTP status -> what the server did, in words that follow its name
-_VERDICTS = {
-    401: "refused the key",
-    402: "wants to be paid first",
-    403: "refused access",
-    404: "does not know this model or address",
-    408: "gave up waiting",
-    413: "finds the request too large",
-    529: "is overloaded",
-}
-
-
 def advise_key(peer: Peer) -> str:
-    """Return the sentence that says how to set a key."""
+    """Return the advice on how to set a key, and why one that the folder offers is not used."""
     variable = f"Set {peer.variable} or use" if peer.variable else "Use"
     hint = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
     return f"{hint} {peer.withheld}." if peer.withheld else hint
 
 
 def _choose_remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
-    """Return one sentence of advice for the user, or ""."""
+    """Return one or two sentences of advice for the user, or ""."""
     if code in ("no_tools", "no_images"):
         return ""
     if code == overflow.CODE:
