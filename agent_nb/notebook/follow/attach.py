@@ -137,7 +137,7 @@ class AttachRun(FollowRun):
         records = self._list_records()
         recorded = find_replayable(records)
         make_cards = partial(
-            Cards, self.cell, self.options, can_click=self._can_click(), records=records
+            Cards, self.cell, self.options, can_click=self._can_click(), earlier=records
         )
         if mode == "replay":
             if recorded is None:

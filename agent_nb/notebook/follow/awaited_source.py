@@ -86,8 +86,8 @@ class AwaitedSource(CellScreen):
             actions=source_actions(followed, self.stop),
             can_click=can_click_now(shell, cell),
             title=lambda: followed.title,
-            records=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
-            same=are_equal_but_for_times if followed.live else are_equal,
+            earlier=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
+            are_same=are_equal_but_for_times if followed.live else are_equal,
         )
         followed.set_run_callback(self._cards.open)
         for log in followed.logs:

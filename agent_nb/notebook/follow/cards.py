@@ -6,7 +6,7 @@ Rules
 - Only the first `MOST_RUNS` runs are shown and recorded.
 - The records are not signed and belong to no conversation, because another system made the runs: a
   replay never treats their calls as the user's own.
-- A run that equals a known record keeps that record.
+- A run that equals an earlier record of the cell keeps that record.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,11 +50,19 @@ def _equal_but_for_times(a: Event, b: Event) -> bool:
     return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
 
 
+class _Card(NamedTuple):
+    """The log of a run and its display."""
+
+    log: EventLog
+    display: Display
+
+
 class Cards:
     """The displays of the runs that `cell` follows; `title` returns a text that names their source.
 
-    `records` are those of the cell, `same` decides whether a run equals one of them. With `strict`
-    a run that equals none is reported as a drift. `actions` and `can_click`: see `Display`.
+    `earlier`: the records that the cell has; `are_same` decides whether a run equals one of them.
+    With `strict`, a run that equals none of them is reported as a drift, if there are any.
+    `actions`, `can_click`: see `Display`.
     """
 
     def __init__(
@@ -65,40 +73,39 @@ class Cards:
         actions: Actions,
         can_click: bool,
         title: Callable[[], str],
-        records: Sequence[Record] = (),
-        same: Callable[[Sequence[Event], Sequence[Event]], bool] = are_equal,
+        earlier: Sequence[Record] = (),
+        are_same: Callable[[Sequence[Event], Sequence[Event]], bool] = are_equal,
         strict: bool = False,
     ) -> None:
         self._cell, self._options, self._title = cell, options, title
         self._actions, self._can_click = actions, can_click
-        self._former, self._same, self._strict = records, same, strict
-        self._displays: list[tuple[EventLog, Display]] = []
+        self._earlier, self._are_same, self._strict = earlier, are_same, strict
+        self._cards: list[_Card] = []
         self._not_shown = 0  # runs beyond MOST_RUNS
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
-        """Show a run that begins; further ones go only to the runner's file, and are counted."""
+        """Show a run that begins; one beyond `MOST_RUNS` goes only to the runner's file."""
         write_events(self._cell, log)
-        if len(self._displays) >= MOST_RUNS:
+        if len(self._cards) >= MOST_RUNS:
             self._not_shown += 1
             return
         display = Display(
             self._cell, self._options, actions=self._actions, can_click=self._can_click
         )
         display.open(log, badge=self._title())
-        self._displays.append((log, display))
+        self._cards.append(_Card(log, display))
 
     def close(self, detached: str = "") -> list[Run]:
-        """Leave static pages and records; return the runs.
+        """Leave static pages and records; return the runs that were shown.
 
         A log that has not ended gets an end: its run was lost or, if `detached` gives a detail for
         the interrupt event, goes on elsewhere.
         """
         runs = []
-        for log, display in self._displays:
-            run = Run(
-                log if log.ended else EventLog.of_events(complete_log(list(log), detached or LOST))
-            )
+        for log, display in self._cards:
+            is_over = log.ended
+            run = Run(log if is_over else EventLog.of_events(complete_log(log, detached or LOST)))
             self._leave(run, display)
             runs.append(run)
         if count := self._not_shown:
@@ -107,9 +114,9 @@ class Cards:
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
-        """Close the display of a run with an equal former record, else with a new record."""
+        """Close the display of a run with an equal earlier record, else with a new record."""
         title, is_recorded = self._title(), self._options.record
-        equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
+        equal = next((r for r in self._earlier if self._are_same(events_of(r), run.log)), None)
         shown = Run(log_of(equal)) if equal is not None else run
         record: dict[str, Any] = {}
         if is_recorded:
@@ -118,8 +125,8 @@ class Cards:
         summary = summarize_run(shown, recorded=is_recorded)
         # counts as replayed, since no model was called: a test reports runs that were not
         numbers = {**summary, "imported": title, "replayed": True}
-        if self._strict and equal is None and self._former:
-            numbers["drift"] = find_drift(run.log, self._former)
+        if self._strict and equal is None and self._earlier:
+            numbers["drift"] = find_drift(run.log, self._earlier)
         display.close(shown.log, record, numbers, badge=title)
 
 
@@ -130,13 +137,15 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
     1); `recorded` and `fresh` are the beginnings of the two events as JSON, "" where one ended.
     """
     record = next((r for r in records if r.get("id") == log.run), records[0])
-    pairs = enumerate(zip_longest(events_of(record), log), 1)
-    seq, (recorded, fresh) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
-    texts = {
-        name: encode_event(event).decode()[:LONGEST_TEXT] if event else ""
-        for name, event in (("recorded", recorded), ("fresh", fresh))
-    }
-    return {"name": "the source", "seq": seq, **texts}
+    pairs = list(zip_longest(events_of(record), log))
+    index = next(i for i, (recorded, fresh) in enumerate(pairs) if recorded != fresh)
+    recorded, fresh = map(_begin_json, pairs[index])
+    return {"name": "the source", "seq": index + 1, "recorded": recorded, "fresh": fresh}
+
+
+def _begin_json(event: Event | None) -> str:
+    """Return the beginning of an event's JSON, "" without an event."""
+    return "" if event is None else encode_event(event).decode()[:LONGEST_TEXT]
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:

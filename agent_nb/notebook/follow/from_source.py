@@ -104,7 +104,7 @@ class ForeignRun(FollowRun):
             actions={"stop": driver.stop},
             can_click=self._can_click(),
             title=self._make_title,
-            records=records,
+            earlier=records,
             strict=mode == "replay",
         )
         if classify_source(options.source) == "url" and mode != "live":
