@@ -4,8 +4,10 @@ Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
 - A name means a variable, else a file.
-- A file is a table by its ending, a picture by its first bytes or ending, else a text, or an error.
-- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; sheets add their names.
+- A file is a table by its ending, else a picture by its ending or first bytes, else a text. A file
+  that is none of these is an error.
+- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; of several sheets, each adds
+  its name.
 - A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,
   with a warning if it holds another value by then.
 - The record holds the digest of a file, and of its content only what the model read.
@@ -42,7 +44,7 @@ _NOT_IN_NAME = re.compile(r"\W+")
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """What `--attach` names: `pictures` (files or variables), and the other files."""
+    """What `--attach` names: `pictures` (files or variables, read elsewhere), and other files."""
 
     pictures: tuple[str, ...] = ()
     files: tuple[AttachedFile, ...] = ()
@@ -61,7 +63,7 @@ class Attached(msgspec.Struct, frozen=True):
 
     @property
     def mentions(self) -> list[Mention]:
-        """The files as the record names them; the "" says that no `@name` mentions them."""
+        """The files as the record names them. Their word is "", as no `@name` mentions them."""
         return [Mention("", "file", file.name, digest_data(file.data)) for file in self.files]
 
     def load(self, shell: Any) -> Pointed:
@@ -108,21 +110,30 @@ def _find_file(name: str) -> AttachedFile | None:
     """Return the file of a name, None for a picture or an unknown name. Raises UsageError."""
     variable, path = "", Path(name).expanduser()
     before, equals, after = name.partition("=")
-    if equals and before.isidentifier() and not path.exists():
+    if equals and before.isidentifier() and not path.exists():  # NAME=FILE
         variable, name, path = before, after, Path(after).expanduser()
-    lower = name.lower()
-    if not variable and (lower.endswith(PICTURES) or (not path.suffix and not path.exists())):
+    is_picture = name.lower().endswith(PICTURES)
+    if not variable and (is_picture or (not path.suffix and not path.exists())):
         return None  # a picture; a name without a file fails where pictures are read
-    table = lower.endswith(ENDINGS)
-    if variable and not table:
+    is_table = name.lower().endswith(ENDINGS)
+    if variable and not is_table:
         raise UsageError(
             f"--attach {variable}={name}: only a table ({', '.join(ENDINGS)}) becomes a variable."
         )
-    limit = LARGEST_FILE if table else LARGEST_TEXT
+    data = _read_file(name, path, is_table=is_table)
+    return None if data is None else AttachedFile(name, data, variable)
+
+
+def _read_file(name: str, path: Path, *, is_table: bool) -> bytes | None:
+    """Return the bytes of a file, None if it begins like a picture, unless it is a table.
+
+    Raises UsageError if it cannot be read or is too large.
+    """
+    limit = LARGEST_FILE if is_table else LARGEST_TEXT
     try:
         with path.open("rb") as raw:
             head = raw.read(_HEAD_SIZE)
-            if media_type(head) and not table:
+            if media_type(head) and not is_table:
                 return None
             data = head + raw.read(limit + 1 - len(head))
     except OSError as fault:
@@ -131,11 +142,14 @@ def _find_file(name: str) -> AttachedFile | None:
         raise UsageError(
             f"{name} is larger than {limit // 1_000_000} MB: read it in a cell, as far as you need it."
         )
-    return AttachedFile(name, data, variable)
+    return data
 
 
 def _load_table(file: AttachedFile, shell: Any) -> list[str]:
-    """Read a table into the namespace of a shell; return the names of its frames."""
+    """Read a table into the namespace of a shell; return the names of its frames.
+
+    Raises UsageError if it cannot be read, or if a name belongs to a variable of the user.
+    """
     namespace: dict[str, Any] = shell.user_ns
     frames = read_tables(file.name, file.data, choose_library(namespace))
     by_name = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
@@ -146,8 +160,8 @@ def _load_table(file: AttachedFile, shell: Any) -> list[str]:
                 f"--attach {file.name} would replace your variable {name}. Give the frame another name: --attach NAME={file.name}"
             )
     for name, frame in by_name.items():
-        former = namespace.get(name)
-        if former is not None and id(former) != loaded.get(name):
+        bound = namespace.get(name)
+        if bound is not None and id(bound) != loaded.get(name):  # the user has rebound the name
             print_warning(f"{name} is {file.name} again; it held another value.")
         namespace[name] = frame
         loaded[name] = id(frame)
@@ -155,7 +169,7 @@ def _load_table(file: AttachedFile, shell: Any) -> list[str]:
 
 
 def _name_frames(file: AttachedFile, sheets: Sequence[str]) -> Iterator[str]:
-    """Yield a name for each frame: the file's, joined with the sheet's if there are several."""
+    """Yield a name for each sheet: the file's, joined with the sheet's if there are several."""
     name = Path(file.name).name
     stem = file.variable or name[: -len(next(e for e in ENDINGS if name.lower().endswith(e)))]
     used_names: set[str] = set()
