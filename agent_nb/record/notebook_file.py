@@ -66,9 +66,9 @@ class NotebookRuns:
     """
 
     def __init__(self, nb: Notebook) -> None:
-        self._nb: Any = nb  # the methods that change the notebook need a dict
+        self._nb: Any = nb  # `Any`: methods that change the notebook need a dict
         self._metadata = metadata_of(nb)
-        self._ours = self._metadata.get(METADATA_KEY)
+        self._ours = self._metadata.get(METADATA_KEY)  # this package's metadata, as stored
 
     def has_newer_format(self) -> bool:
         """Return whether a newer version of agent_nb wrote our metadata."""
@@ -156,24 +156,26 @@ class NotebookRuns:
         nb_with_ids = with_ids(nb)  # shares outputs and metadata with `nb`
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
+        # the records of all sources, without those that the user has forgotten
         unmerged = _group_unmerged(take_unmerged_records(nb))
         forgotten = take_forgotten(nb, previous, current)
-        # a front end that still holds the runs of a deleted cell must not restore them
+        saved = reassign_runs(cells, read_stored_runs(previous))
         loaded = reassign_runs(cells, read_stored_runs(current))
         if isinstance(previous, dict):
+            # a front end that still holds the runs of a deleted cell must not restore them
             loaded = {cell: listed for cell, listed in loaded.items() if cell in present}
-        on_disk = reassign_runs(cells, read_stored_runs(previous))
         used = UsedCalls.merge(
             UsedCalls.find(nb_with_ids), *(UsedCalls.read(m, cells) for m in (previous, current))
         )
         merge = partial(_merge_runs, used_ids=used.list_ids())
-        runs = merge(on_disk, loaded, unmerged, read_published_runs(nb_with_ids))
+        runs = merge(saved, loaded, unmerged, read_published_runs(nb_with_ids))
         runs = remove_forgotten(runs, forgotten)
+        # pasted, split, merged and renumbered cells
         runs = merge(runs, find_copied_runs(nb_with_ids, runs))
         runs = merge(runs, inherit_runs(cells, runs))
         runs = _remove_leaving(runs, find_leaving_runs(cells, runs))
+        # deleted cells: without the runs of one that this save is the second to miss
         gone = _count_missing_saves(runs, present, current, previous)
-        # without the runs of a cell that this save is the second to miss
         runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
         if not runs and not forgotten and current is None:
             return False
@@ -182,7 +184,7 @@ class NotebookRuns:
         self._write(
             build_metadata(runs, still_gone, forgotten, used, mine=current, previous=previous)
         )
-        write_references(nb_with_ids, runs)
+        write_references(nb_with_ids, runs)  # in place of the records in outputs
         return True
 
     def refer_to_metadata(self) -> None:
@@ -190,7 +192,7 @@ class NotebookRuns:
         write_references(self._nb)
 
     def remove_widgets(self, going_on: Callable[[str], bool] = lambda run: False) -> int:
-        """Remove our widgets, which a fresh kernel does not know; return how many.
+        """Remove our widgets, which a fresh kernel does not know; return how many outputs changed.
 
         The static form of a run stays. While `going_on` returns True for a run id, the live view of
         that run stays too, in a separate output below: a page that is opened then shows both.
@@ -211,25 +213,29 @@ class NotebookRuns:
         for cell in runs.keys() & executed:
             begun = (r for r in runs[cell] if r.get("execution"))
             code_runs = [r for r in begun if r.get("conversation") == Provenance.NO_CONVERSATION]
+            # a taped call stays if another cell uses it
             if code_runs and all(read_start_time(r) < since for r in code_runs):
                 runs[cell] = [r for r in runs[cell] if r not in code_runs or r["id"] in used]
         self._replace_runs({cell: listed for cell, listed in runs.items() if listed})
 
     def replace(self, known: Runs, dropped: Collection[str]) -> None:
-        """Remove the runs with `dropped` ids; their cells get back `known` runs that are kept."""
+        """Remove the runs with `dropped` ids; their cells get back the `known` runs.
+
+        Of these, `CellRecords.select_kept` chooses.
+        """
         if not dropped or not as_dict(self._ours):
             return
-        runs, named = read_stored_runs(self._ours), self.used_calls().list_ids()
+        runs, used_ids = read_stored_runs(self._ours), self.used_calls().list_ids()
         for cell, listed in runs.items():
             remaining = [r for r in listed if r["id"] not in dropped]
             if len(remaining) < len(listed):
                 ids = {r["id"] for r in remaining}
                 restored = [r for r in known.get(cell, ()) if r["id"] not in ids]
-                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key(), named)
+                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key(), used_ids)
         self._replace_runs(runs)
 
     def strip(self) -> int:
-        """Remove every record and reference; return how many places were cleaned."""
+        """Remove our metadata, records and references; return from how many places."""
         count = len(_group_unmerged(take_unmerged_records(self._nb)))
         count += int(self._metadata.pop(METADATA_KEY, None) is not None)
         self._ours = None
@@ -340,7 +346,7 @@ def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any
 
 
 def _remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) -> bool:
-    """Remove our widget from an output; return whether the output had one."""
+    """Remove our widget from an output; return whether anything changed."""
     data, numbers = output.get("data"), RunNumbers.of(output)
     if not isinstance(data, dict):
         return False
@@ -356,6 +362,7 @@ def _remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) 
         return True
     if live is None or not {WIDGET, "text/html"} <= data.keys():
         return False
+    # a static form with its live view: the view gets an output of its own, or goes
     view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
     _replace_output(cell, output, output, *([] if has_ended else [view]))
     return True
