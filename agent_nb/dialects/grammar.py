@@ -7,6 +7,8 @@ Rules
 - Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
   invalid; tools validate anyway.
 - Unbounded texts, numbers and arrays get a bound: a small model may repeat itself without end.
+  Three things stay unbounded: values without a `type`, even if they have `properties`; members
+  that an object may have besides its `properties`; the depth of recursive arguments.
 - Definitions (`$defs`) move to the root, with a prefix that tells apart those of each tool.
 """
 
@@ -31,43 +33,9 @@ PLAN = "I need to call "
 NO_TOOL = "I need no tool."
 CONCLUSION = "I have the result."
 SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
+# a sentence such as `Read a.csv, then b.json.`: words; up to three times an ending such as `.csv`,
+# a space or mark, and words; perhaps another ending; perhaps a full stop
 SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\.[a-z0-9]{1,8})?\.?/"
-
-
-def write_shared_rules(
-    tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
-) -> list[str]:
-    """Return the rules that the dialects share.
-
-    They are `thought`, `reply` and, with tools, `plan` (the thought before calls) and `settled`
-    (the one before the reply), which for a `small` model replace `thought`. `answered`: the run has
-    results already. `answer`: the schema of the reply, if it is JSON.
-    """
-    rules = _choose_small_rules(tools, answered=answered) if small else _choose_rules(tools)
-    if answer is not None:
-        rules["reply"] = write_json_term(make_answer_schema(answer))
-    return ["%llguidance {}", *(f"{name}: {form}" for name, form in rules.items())]
-
-
-def _choose_rules(tools: Sequence[ToolSpec]) -> dict[str, str]:
-    """Return name -> form of the rules for texts."""
-    rules = {"thought": THOUGHT, "reply": ANSWER}
-    return {**rules, "plan": "thought", "settled": "thought"} if tools else rules
-
-
-def _choose_small_rules(tools: Sequence[ToolSpec], *, answered: bool) -> dict[str, str]:
-    """Return name -> form of the rules for texts of a small model."""
-    if not tools:
-        sentences = 'SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
-        return {"thought": SHORT_THOUGHT, "SENTENCE": SHORT_ANSWER, "reply": sentences}
-    names = " | ".join(json.dumps(t.name) for t in tools)
-    return {
-        "SENTENCE": SHORT_ANSWER,
-        "reply": "SENTENCE" if answered else 'SENTENCE (" " SENTENCE)?',
-        "plan": f'{json.dumps(PLAN)} ( {names} ) "."',
-        "settled": json.dumps(CONCLUSION if answered else NO_TOOL),
-    }
-
 
 # bounds where a schema has none
 SHORT_TEXT, LONG_TEXT = 120, 1000  # characters
@@ -79,6 +47,8 @@ LONG_NAMES = frozenset({
 LARGEST_NUMBER = 10**12
 MOST_ITEMS = 12
 
+_LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum"})
+_UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum"})
 _KEPT_KEYWORDS = (
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "minItems", "maxItems",
@@ -98,6 +68,45 @@ _LIST_KEYWORDS = {
     "allOf": "allOf",
     "prefixItems": "prefixItems",
 }
+
+
+def write_shared_rules(
+    tools: Sequence[ToolSpec],
+    *,
+    small: bool,
+    has_results: bool,
+    answer_schema: OutputSchema | None = None,
+) -> list[str]:
+    """Return the rules that the dialects share: `reply`, and those of thoughts.
+
+    `plan` is the thought before calls, `settled` the thought before the reply; without tools there
+    is only `thought`. `small`: for a small model. `has_results`: the run has results of calls
+    already. `answer_schema`: the schema of the reply, if it is JSON.
+    """
+    rules = _choose_small_rules(tools, has_results=has_results) if small else _choose_rules(tools)
+    if answer_schema is not None:
+        rules["reply"] = write_json_term(make_answer_schema(answer_schema))
+    return ["%llguidance {}", *(f"{name}: {body}" for name, body in rules.items())]
+
+
+def _choose_rules(tools: Sequence[ToolSpec]) -> dict[str, str]:
+    """Return name -> body of the rules for texts."""
+    rules = {"thought": THOUGHT, "reply": ANSWER}
+    return {**rules, "plan": "thought", "settled": "thought"} if tools else rules
+
+
+def _choose_small_rules(tools: Sequence[ToolSpec], *, has_results: bool) -> dict[str, str]:
+    """Return name -> body of the rules for texts of a small model."""
+    if not tools:
+        sentences = 'SENTENCE (" " SENTENCE)? (" " SENTENCE)?'
+        return {"thought": SHORT_THOUGHT, "SENTENCE": SHORT_ANSWER, "reply": sentences}
+    names = " | ".join(json.dumps(t.name) for t in tools)
+    return {
+        "SENTENCE": SHORT_ANSWER,
+        "reply": "SENTENCE" if has_results else 'SENTENCE (" " SENTENCE)?',
+        "plan": f'{json.dumps(PLAN)} ( {names} ) "."',
+        "settled": json.dumps(CONCLUSION if has_results else NO_TOOL),
+    }
 
 
 def make_batch_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -140,15 +149,15 @@ def _bound_definitions(schema: Mapping[str, Any], prefix: str) -> dict[str, Any]
 
 def write_json_term(schema: Mapping[str, Any]) -> str:
     """Return a schema as a `%json` term: one line, with the white space of the few-shot turns."""
-    form = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    return "%json " + json.dumps({"x-guidance": form, **schema}, ensure_ascii=True)
+    layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return "%json " + json.dumps({"x-guidance": layout, **schema}, ensure_ascii=True)
 
 
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
-    """Return `schema` with only the grammar's keywords, and with bounds where it has none.
+    """Return `schema` with only the grammar's keywords, and with bounds as the rules say.
 
-    `prefix`: begins the names of its definitions. `name`: the parameter's, which decides how
-    long a text may be (`LONG_NAMES`).
+    `prefix`: begins the names of its definitions. `name`: of the parameter; it decides how long a
+    text may be (`LONG_NAMES`).
     """
     if not isinstance(schema, Mapping):
         return schema if isinstance(schema, bool) else {}
@@ -158,41 +167,46 @@ def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
     for key, target in _LIST_KEYWORDS.items():
         if isinstance(schema.get(key), list):
             out[target] = [bound_schema(s, prefix, name) for s in schema[key]]
-    out |= _keep_text_form(schema)
+    out |= _select_text_format(schema)
     if "items" in schema:
         out["items"] = bound_schema(schema["items"], prefix, name)
-    kinds = schema.get("type", ())
-    for kind in [kinds] if isinstance(kinds, str) else kinds:
-        if kind == "object":
+    types = schema.get("type", ())
+    for type_ in [types] if isinstance(types, str) else types:
+        if type_ == "object":
             out |= _bound_members(schema, prefix, name)
         else:
-            out |= _choose_bounds(kind, out, name)
+            out |= _choose_bounds(type_, out, name)
     return out
 
 
-def _keep_text_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _select_text_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `format` and `pattern` of a text, as far as llguidance knows them."""
-    form = schema.get("format")
-    kept = {"format": form} if form in _FORMATS else {}
-    pattern = schema.get("pattern", _FORMAT_PATTERNS.get(str(form)))
+    text_format = schema.get("format")
+    keywords = {"format": text_format} if text_format in _FORMATS else {}
+    pattern = schema.get("pattern", _FORMAT_PATTERNS.get(str(text_format)))
     supported = isinstance(pattern, str) and not _UNSUPPORTED.search(pattern)
-    return {**kept, "pattern": pattern} if supported else kept
+    return {**keywords, "pattern": pattern} if supported else keywords
 
 
-def _choose_bounds(kind: str, keywords: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the bounds that a value of the type `kind` with these keywords lacks."""
-    if kind == "array" and "maxItems" not in keywords:
+def _choose_bounds(type_: str, keywords: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the bounds that a value of the type `type_` with these keywords lacks."""
+    if type_ == "array" and "maxItems" not in keywords:
         return {"maxItems": max(MOST_ITEMS, int(keywords.get("minItems", 0)))}
     if {"enum", "const"} & keywords.keys():
         return {}
     bounds: dict[str, Any] = {}
-    if kind == "string" and not {"maxLength", "format"} & keywords.keys():
+    if type_ == "string" and not {"maxLength", "format"} & keywords.keys():
         longest = LONG_TEXT if name.lower() in LONG_NAMES else SHORT_TEXT
         bounds["maxLength"] = max(longest, int(keywords.get("minLength", 0)))
-    if kind in ("number", "integer") and not {"minimum", "exclusiveMinimum"} & keywords.keys():
-        bounds["minimum"] = -LARGEST_NUMBER
-    if kind in ("number", "integer") and not {"maximum", "exclusiveMaximum"} & keywords.keys():
-        bounds["maximum"] = LARGEST_NUMBER
+    if type_ in ("number", "integer"):
+        limits = (keywords.get(key) for key in _LOWER_BOUNDS | _UPPER_BOUNDS)
+        sizes = [abs(limit) for limit in limits if isinstance(limit, int | float)]
+        # beyond the schema's own bound, else no value would be between the two
+        largest = LARGEST_NUMBER + max((n for n in sizes if n >= LARGEST_NUMBER), default=0)
+        if not _LOWER_BOUNDS & keywords.keys():
+            bounds["minimum"] = -largest
+        if not _UPPER_BOUNDS & keywords.keys():
+            bounds["maximum"] = largest
     return bounds
 
 

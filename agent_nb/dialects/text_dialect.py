@@ -68,7 +68,7 @@ class TextDialect(Dialect):
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        rules = grammar.write_shared_rules(tools, small=small, answered=answered)
+        rules = grammar.write_shared_rules(tools, small=small, has_results=answered)
         return "\n".join([*rules, *self.turn_rules(tools), ""])
 
     def typed_grammar(
@@ -80,7 +80,9 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        rules = grammar.write_shared_rules(tools, small=small, answered=answered, answer=answer)
+        rules = grammar.write_shared_rules(
+            tools, small=small, has_results=answered, answer_schema=answer
+        )
         return "\n".join([*rules, *self.turn_rules(tools), ""])
 
     def parser(self) -> Parser:

@@ -214,6 +214,14 @@ def test_a_schema_keeps_its_bounds_and_loses_what_the_grammar_lacks(schema, boun
     assert grammar.bound_schema(schema) == bounded
 
 
+@pytest.mark.parametrize(("maximum", "minimum"), [(-(10**13), -(10**13)), (5, -(10**12))])
+def test_a_bound_lies_beyond_the_one_that_a_number_has(maximum, minimum):
+    low = grammar.bound_schema({"type": "integer", "exclusiveMaximum": maximum})["minimum"]
+    high = grammar.bound_schema({"type": "integer", "exclusiveMinimum": -maximum})["maximum"]
+    assert low == -high <= minimum
+    assert low < maximum
+
+
 def test_code_may_be_longer_than_a_name():
     assert grammar.bound_schema({"type": "string"}, "", "code")["maxLength"] == grammar.LONG_TEXT
 
