@@ -6,10 +6,10 @@ Rules
 - `call_tool` raises only the cancellation that its caller asked for.
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
-- Values are rendered (repr, to_html, savefig …) on the thread where the tool ran. Those of async
-  tools are rendered in a worker, not on the event loop, unless they are cheap (`_CHEAP`), the tool
-  has no `render` and the call has shown no chart.
-- Printed output is progress too, up to `SHOWN` characters. If no view shows the run, as in a
+- The value of a sync tool is converted (repr, to_html, savefig …) on the thread where the tool ran.
+- The value of an async tool is converted in a worker, because that may take long. Values of
+  `_CONVERTED_ON_LOOP` are not, unless the tool has a `render` or the call has shown a chart.
+- Printed output is progress too, up to `MOST_PRINTED` characters. If no view shows the run, as in a
   script, stdout and stderr get it as well.
 """
 
@@ -20,7 +20,9 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from ..errors import Cancelled
 from ..events import Result, adapt_tool_event, is_tool_event
@@ -31,12 +33,30 @@ from .base import Outcome, Tool, ToolContext, Update
 from .call_displays import CallDisplays
 from .capture import OutputCapture
 from .decorator import is_async
+from .pictures import Figures
 from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
 
-SHOWN = 1_000_000  # characters of what a tool prints
-# types whose values are converted on the event loop: that takes no time
-_CHEAP = (str, int, float, bool, type(None), Outcome)
+MOST_PRINTED = 1_000_000  # characters of what a tool prints
+# types of values whose conversion takes no time
+_CONVERTED_ON_LOOP = (str, int, float, bool, type(None), Outcome)
+
+
+class _Conversion(msgspec.Struct, frozen=True):
+    """How the value of one call becomes its outcome; the fields are those of `convert_result`."""
+
+    limit: int
+    render: Callable[[Any], dict[str, Any]] | None
+    figures: Figures
+
+    def convert(self, value: Any) -> Outcome:
+        """Return the outcome of a call that returned `value`."""
+        return results.convert_result(value, self.limit, self.render, self.figures)
+
+    def needs_worker(self, value: Any) -> bool:
+        """Return whether the conversion may take too long for the event loop."""
+        draws = self.render is not None or self.figures.has_chart
+        return draws or not isinstance(value, _CONVERTED_ON_LOOP)
 
 
 async def call_tool(
@@ -54,41 +74,39 @@ async def call_tool(
     context_argument = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **context_argument)
     prints = _PrintedOutput(context, redaction or Redaction(), through=not OutputCapture.is_shown())
-    finish = partial(
-        results.convert_result, limit=limit, render=tool.render, figures=prints.displays.figures
-    )
-    outcome = await _call_to_end(tool, call, context, finish, prints)
+    conversion = _Conversion(limit, tool.render, prints.displays.figures)
+    outcome = await _call_and_convert(tool, call, context, conversion, prints)
     return prints.displays.add_to(outcome)
 
 
-async def _call_to_end(
+async def _call_and_convert(
     tool: Tool,
     call: Callable[[], Any],
     context: ToolContext,
-    finish: partial[Outcome],
+    conversion: _Conversion,
     prints: _PrintedOutput,
 ) -> Outcome:
-    """Call a tool and return its outcome; `finish` converts what it returned."""
+    """Call a tool, await or iterate what it returned, and return its outcome."""
     try:
         # a Tool that `as_tool` has not made may be async with another `thread`
         if tool.thread == "loop" or is_async(tool.invoke):
             with prints.captured():
-                return await _finish_on_loop(call(), context, finish)
-        caught = await _on_thread(tool, partial(_call_sync, call, context, finish, prints), context)
+                return await _finish_on_loop(call(), context, conversion)
+        sync_call = partial(_call_sync, call, context, conversion, prints)
+        caught = await _run_on_thread(tool, sync_call, context)
         if caught.error is not None:
             return results.convert_error(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
         with prints.captured():
-            return await _finish_on_loop(caught.value, context, finish)
-    except BaseException as error:
-        # a KeyboardInterrupt that leaves a task would end the event loop
+            return await _finish_on_loop(caught.value, context, conversion)
+    except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise
         return results.convert_error(error)
 
 
-async def _on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
+async def _run_on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
     """Run `function` on the kernel's main thread or in a worker."""
     if tool.thread == "main" and context.host is not None:
         caught = await context.host.call(partial(catch_outcome, function))
@@ -108,15 +126,16 @@ async def _run_in_worker(function: Callable[[], Any], name: str) -> Caught:
 
 
 class _PrintedOutput:
-    """Reports what one call prints and displays as its progress."""
+    """Reports what one call prints and displays as its progress; `through`: see `OutputCapture`."""
 
     def __init__(self, context: ToolContext, redaction: Redaction, *, through: bool) -> None:
         self._context = context
         self._redaction = redaction
         self._through = through
-        self._room = SHOWN
+        self._characters_left = MOST_PRINTED
+        self._cut = False  # the mark that no more is shown has been reported
         self.displays = CallDisplays(
-            partial(self._report, True), self._announce, redaction.value, through=through
+            partial(self._report, "stdout"), self._announce, redaction.value, through=through
         )
 
     def captured(self) -> OutputCapture:
@@ -125,35 +144,36 @@ class _PrintedOutput:
         Entered where the tool runs, so that an abandoned tool prints nothing below the cell.
         """
         return OutputCapture(
-            partial(self._report, True),
-            partial(self._report, False),
+            partial(self._report, "stdout"),
+            partial(self._report, "stderr"),
             through=self._through,
             redaction=self._redaction,
             displays=self.displays,
         )
 
     def _announce(self, index: int, shown: dict[str, Any] | None) -> None:
-        with suppress(Cancelled):
+        """Report a new picture, or (None) that earlier ones are removed; see `Update`."""
+        with suppress(Cancelled):  # code that displays does not expect it
             self._context.progress(Update(picture=(index, shown)))
 
-    def _report(self, out: bool, text: str) -> None:
-        """Report printed text as progress, up to `SHOWN` characters in all."""
-        if self._room < 0:  # the mark that no more is shown has been reported
+    def _report(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Report printed text as progress, up to `MOST_PRINTED` characters in all."""
+        if self._cut:
             return
-        if len(text) > self._room:
-            text = f"{text[: self._room]}\n[… no more is shown after {SHOWN:,} characters …]\n"
-            self._room = -1
-        else:
-            self._room -= len(text)
+        self._cut = len(text) > self._characters_left
+        if self._cut:
+            mark = f"[… no more is shown after {MOST_PRINTED:,} characters …]"
+            text = f"{text[: self._characters_left]}\n{mark}\n"
+        self._characters_left -= len(text)
         with suppress(Cancelled):  # code that prints does not expect it
-            self._context.progress(Update(text=text, printed=out))
+            self._context.progress(Update(text=text, printed=stream == "stdout"))
 
 
 @mark_foreign
 def _call_sync(
     call: Callable[[], Any],
     context: ToolContext,
-    finish: Callable[[Any], Outcome],
+    conversion: _Conversion,
     prints: _PrintedOutput,
 ) -> Any:
     """Call a synchronous tool; return its Outcome, or an awaitable or async generator that it gave.
@@ -163,9 +183,9 @@ def _call_sync(
     with prints.captured():
         value = call()
         if inspect.isgenerator(value):
-            return finish(_exhaust(value, context))
+            return conversion.convert(_exhaust(value, context))
         if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
-            return finish(value)
+            return conversion.convert(value)
     if context.cancelled and inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited
         raise Cancelled
@@ -188,16 +208,15 @@ def _exhaust(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 
 
 @mark_foreign
-async def _finish_on_loop(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
+async def _finish_on_loop(value: Any, context: ToolContext, conversion: _Conversion) -> Outcome:
     """Await or iterate a value on the event loop, if it is unfinished, and return its outcome."""
     if inspect.isasyncgen(value):
         value = await _exhaust_async(value, context)
     elif inspect.isawaitable(value):
         value = await value
-    needs_drawing = finish.keywords["render"] is not None or finish.keywords["figures"].has_chart
-    if isinstance(value, _CHEAP) and not needs_drawing:
-        return finish(value)
-    caught = await _run_in_worker(partial(finish, value), "tool result")
+    if not conversion.needs_worker(value):
+        return conversion.convert(value)
+    caught = await _run_in_worker(partial(conversion.convert, value), "tool result")
     if caught.error is not None:
         raise caught.error
     outcome = caught.value
@@ -225,12 +244,14 @@ def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
             Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
         )
         return last
-    news = results.convert_update(item)
-    context.progress(news)
+    reported = results.convert_update(item)
+    context.progress(reported)
     # an object such as {"percent": 65} has a fraction too, but may be the result
-    if news.fraction is not None and isinstance(item, float | int | Update):
+    if reported.fraction is not None and isinstance(item, float | int | Update):
         return last
-    return (news.text if news.data is None else news.data) if isinstance(item, Update) else item
+    if isinstance(item, Update):
+        return reported.text if reported.data is None else reported.data
+    return item
 
 
 def _cancel_requested() -> bool:

@@ -128,7 +128,7 @@ def test_prints_come_in_order_with_what_is_reported(run: Run) -> None:
 def test_a_flood_of_prints_is_bounded_and_says_so(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "SHOWN", 100)
+    monkeypatch.setattr(execution, "MOST_PRINTED", 100)
 
     def flood() -> str:
         for _ in range(50):
