@@ -10,6 +10,7 @@ import pytest
 
 from agent_nb.models import parts
 from agent_nb.models.responses.decoder import ResponsesDecoder
+from agent_nb.models.responses.items import CALL, Items, Key
 
 CALLS = [("call_a", "f", '{"x": 1}'), ("call_b", "g", '{"y": "é"}')]
 
@@ -321,6 +322,15 @@ def test_a_cut_leaves_nothing_open_and_finishes_no_call(change, interleaved, tot
         assert {p.block for p in (*got.of(parts.Text), *got.of(parts.Thought))} == {
             p.block for p in got.of(parts.Close)
         }
+
+
+def test_thousands_of_items_of_one_index_have_blocks_of_their_own_at_once():
+    items, blocks = Items(), set()
+    for index in ["0'1", *[0] * 5000]:
+        item = items.begin(CALL, [Key("index", index)])
+        item.done = True
+        blocks.add(item.block)
+    assert len(blocks) == len(items) == 5001
 
 
 def test_a_call_that_the_limit_of_tokens_cut_off_is_incomplete(total):

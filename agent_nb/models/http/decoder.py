@@ -132,18 +132,20 @@ class EventDecoder(FrameDecoder):
             return
         event = self._load_json(frame, out)
         if isinstance(event, dict):
-            kind = to_text(event.get("type")) or frame.event
-            self._event(kind, event, out, failed=frame.event == "error")
+            event_type = to_text(event.get("type")) or frame.event
+            self._event(event_type, event, out, failed=frame.event == "error")
 
-    def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
-        handler = self.events.get(kind)
+    def _event(
+        self, event_type: str, event: dict[str, Any], out: list[Part], *, failed: bool
+    ) -> None:
+        handler = self.events.get(event_type)
         if handler is not None:
             handler(self, event, out)
-        elif kind == "error" or failed or error_object(event):
+        elif event_type == "error" or failed or error_object(event):
             self._error(error_object(event) or event, out)
         else:
-            self._unknown(kind, event, out)
+            self._unknown(event_type, event, out)
 
     @abstractmethod
-    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
         """Read an event of a type missing in the table."""

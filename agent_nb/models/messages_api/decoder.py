@@ -64,8 +64,8 @@ class AnthropicDecoder(EventDecoder):
         for index in tuple(self._open):
             self._end_block(index, out, broken=CUT)
 
-    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
-        out.append(Extra(PROVIDER, kind, event))
+    def _unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
+        out.append(Extra(PROVIDER, event_type, event))
 
     def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
         """Emit the head and the usage so far."""

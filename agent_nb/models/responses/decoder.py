@@ -5,40 +5,57 @@ item, then in the whole response. Deltas count; the later copies only supply wha
 
 Rules
 - `items` decides which item an event is about: servers name items badly or not at all.
-- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1, `0.c1`
-  content 1 of reasoning that came whole.
-- Every item except messages and calls is also a Resend: it goes back unchanged, in order. Of a
-  message only the `phase` is one.
+- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1.
+- An item that is neither a message nor a call is also emitted as a Resend: it goes back unchanged,
+  in order. Of a message only the `phase` goes back in this way.
+- If anything was streamed, only messages and calls are taken from the whole response: a Resend
+  would come after the call that its item precedes, an order that the API may refuse.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...wire import SurrogatePairs, as_dict, as_list
 from ..chat.calls import make_call
 from ..http.decoder import CALL_CUT, CUT, EventDecoder
 from ..http.values import flatten_text, make_usage, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
-from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
+from .items import CALL, MESSAGE, REASONING, Item, Items, keys_of
 
 PROVIDER = "openai-responses"
-# endings of the types of unknown events that are not kept, because they only report progress
+# endings of the types of unknown events that are not emitted, because they only report progress
 _PROGRESS_ENDINGS = (
     ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
     ".failed", ".partial_image", ".done", ".added",
 )  # fmt: skip
 
-# beginning of an event's type -> the class of its parts, the field that holds the block's number
-_BLOCKS: dict[str, tuple[type[Text | Thought], str]] = {
-    "response.output_text": (Text, "content_index"),
-    "response.refusal": (Text, "content_index"),
-    "response.reasoning_text": (Thought, "content_index"),
-    "response.reasoning_summary_text": (Thought, "summary_index"),
+
+class _BlockType(NamedTuple):
+    """One type of block; `number_field` of its events has the block's number within the item."""
+
+    part_class: type[Text | Thought]
+    item_type: str
+    number_field: str
+
+
+class _OpenBlock(NamedTuple):
+    """A block of which a piece was emitted, but not the end."""
+
+    entry: Item
+    part_class: type[Text | Thought]
+
+
+# beginning of an event's type -> the type of block that it is about
+_BLOCK_TYPES = {
+    "response.output_text": _BlockType(Text, MESSAGE, "content_index"),
+    "response.refusal": _BlockType(Text, MESSAGE, "content_index"),
+    "response.reasoning_text": _BlockType(Thought, REASONING, "content_index"),
+    "response.reasoning_summary_text": _BlockType(Thought, REASONING, "summary_index"),
 }
-_BLOCK_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCKS.items()}
-_BLOCK_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCKS.items()}
+_BLOCK_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCK_TYPES.items()}
+_BLOCK_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCK_TYPES.items()}
 
 
 class ResponsesDecoder(EventDecoder):
@@ -54,33 +71,34 @@ class ResponsesDecoder(EventDecoder):
         self._halves = SurrogatePairs()  # half a character at the end of a piece, by block
         self._head: Head | None = None  # as emitted last
         self._items = Items()
-        # block -> its entry and the class of its parts
-        self._open_blocks: dict[str, tuple[Item, type[Text | Thought]]] = {}
-        self._unknown_kinds: set[str] = set()  # kept as Extra, once each
+        self._open_blocks: dict[str, _OpenBlock] = {}  # by name
+        self._unknown_types: set[str] = set()  # of events; each is emitted once, as Extra
         self._call_fault = CUT  # the fault of a call that is still open at the end, "" for none
 
     def _finish(self, out: list[Part]) -> None:
         """End the body: close open blocks and calls, as incomplete if the response is not done."""
         for block in tuple(self._open_blocks):
             self._close_block(block, out, incomplete=not self.done)
-        for entry in self._items.open(CALL):
-            self._end_call({}, entry, out, broken=self._call_fault)
+        for entry in self._items.list_open(CALL):
+            self._emit_call({}, entry, out, broken=self._call_fault)
 
-    def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
+    def _event(
+        self, event_type: str, event: dict[str, Any], out: list[Part], *, failed: bool
+    ) -> None:
         """Read an event; a bare response, from a server that does not stream, ends the answer."""
         if event.get("object") == "response" and "output" in event:
             self.on_end({"response": event}, out)
-        elif kind in _BLOCK_PIECES:
-            self._emit_piece(*_BLOCK_PIECES[kind], event, out)
-        elif kind in _BLOCK_ENDS:
-            self._end_block(*_BLOCK_ENDS[kind], event, out)
+        elif event_type in _BLOCK_PIECES:
+            self._emit_piece(_BLOCK_PIECES[event_type], event, to_text(event.get("delta")), out)
+        elif event_type in _BLOCK_ENDS:
+            self._end_block(_BLOCK_ENDS[event_type], event, out)
         else:
-            super()._event(kind, event, out, failed=failed)
+            super()._event(event_type, event, out, failed=failed)
 
-    def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
-        if kind not in self._unknown_kinds and not kind.endswith(_PROGRESS_ENDINGS):
-            self._unknown_kinds.add(kind)
-            out.append(Extra(PROVIDER, kind, event))
+    def _unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
+        if event_type not in self._unknown_types and not event_type.endswith(_PROGRESS_ENDINGS):
+            self._unknown_types.add(event_type)
+            out.append(Extra(PROVIDER, event_type, event))
 
     def on_begin(self, event: dict[str, Any], out: list[Part]) -> None:
         """Emit the head once, and again if it first names the model later (llama.cpp)."""
@@ -94,37 +112,38 @@ class ResponsesDecoder(EventDecoder):
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin an item; announce a call."""
         item = as_dict(event.get("item"))
-        kind, call_id = to_text(item.get("type")), to_text(item.get("call_id"))
-        entry = self._items.begin(kind, names_of(event, item), call_id)
-        if kind == CALL and not entry.streamed:
+        call_id = to_text(item.get("call_id"))
+        entry = self._items.begin(to_text(item.get("type")), keys_of(event, item), call_id)
+        if entry.type == CALL and not entry.streamed:
             entry.identify(call_id or to_text(item.get("id")), to_text(item.get("name")))
-            self._pass_arguments(entry, to_text(item.get("arguments")), out)
+            self._emit_arguments(entry, to_text(item.get("arguments")), out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
-        entry, text = self._items.piece(CALL, names_of(event)), to_text(event.get("delta"))
+        entry = self._items.find_for_piece(CALL, keys_of(event))
+        text = to_text(event.get("delta"))
         if not entry.call_id:
             entry.identify(to_text(event.get("call_id")) or to_text(event.get("item_id")), "")
         if text or not entry.streamed:
-            self._pass_arguments(entry, text, out)
+            self._emit_arguments(entry, text, out)
 
     def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """End a call's arguments; pass them on if they never streamed."""
-        entry = self._items.end(CALL, names_of(event))
+        """End a call's arguments; emit them if they never streamed."""
+        entry = self._items.find_for_end(CALL, keys_of(event))
         if entry is not None and not entry.done and not entry.pieces and event.get("arguments"):
-            self._pass_arguments(entry, to_text(event["arguments"]), out)
+            self._emit_arguments(entry, to_text(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete an item."""
         item = as_dict(event.get("item"))
-        kind, names = to_text(item.get("type")), names_of(event, item)
-        tool = to_text(item.get("name"))
-        entry = self._items.end(kind, names, tool) or self._items.begin(kind, names)
+        item_type, keys = to_text(item.get("type")), keys_of(event, item)
+        entry = self._items.find_for_end(item_type, keys, to_text(item.get("name")))
+        entry = entry or self._items.begin(item_type, keys)
         if not entry.done:
             self._complete_item(item, entry, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Keep an annotation of the text, such as a source."""
+        """Emit an annotation of the text, such as a source."""
         out.append(Extra(PROVIDER, "annotation", event.get("annotation")))
 
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -132,10 +151,10 @@ class ResponsesDecoder(EventDecoder):
         response = as_dict(event.get("response"))
         self.on_begin(event, out)
         output = [item for item in as_list(response.get("output")) if isinstance(item, dict)]
-        if self._items.all:
-            self._pass_missing(output, out)
+        if self._items:
+            self._emit_missing(output, out)
         else:
-            self._pass_all(output, out)
+            self._emit_unstreamed_response(output, out)
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
             out.append(make_usage(usage))
@@ -147,70 +166,65 @@ class ResponsesDecoder(EventDecoder):
         if response.get("error"):
             self._error(response["error"], out)
 
-    def _pass_all(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Pass on the items of a response of which nothing was streamed."""
+    def _emit_unstreamed_response(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+        """Emit the items of a response of which nothing was streamed."""
         for index, item in enumerate(output):
-            names = names_of({"output_index": index}, item)
-            self._complete_item(item, self._items.begin(to_text(item.get("type")), names), out)
+            keys = keys_of({"output_index": index}, item)
+            self._complete_item(item, self._items.begin(to_text(item.get("type")), keys), out)
 
-    def _pass_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Pass on the messages and calls of the whole response that were not streamed."""
-        # counted, since names do not show which calls are missing: servers change them in `output`
-        missing_calls = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
-        no_message = not self._items.of(MESSAGE)
+    def _emit_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
+        """Emit the messages and calls of the whole response that were not streamed."""
+        # counted, since keys do not show which calls are missing: servers change them in `output`
+        calls = sum(item.get("type") == CALL for item in output)
+        missing_calls = calls - len(self._items.list_all(CALL))
+        no_message = not self._items.list_all(MESSAGE)
         for item in output:
-            kind, names = to_text(item.get("type")), names_of({}, item)
-            if kind not in (MESSAGE, CALL):
+            item_type, keys = to_text(item.get("type")), keys_of({}, item)
+            if item_type not in (MESSAGE, CALL):
                 continue
-            entry = self._items.end(kind, names, to_text(item.get("name")))
-            if entry is None and kind == CALL and missing_calls > 0:
-                entry = self._items.begin(kind, names)
+            entry = self._items.find_for_end(item_type, keys, to_text(item.get("name")))
+            if entry is None and item_type == CALL and missing_calls > 0:
+                entry = self._items.begin(item_type, keys)
                 missing_calls -= 1
-            elif entry is None and kind == MESSAGE and no_message:
-                entry = self._items.begin(kind, names)
+            elif entry is None and item_type == MESSAGE and no_message:
+                entry = self._items.begin(item_type, keys)
             if entry is not None and not entry.done:
                 self._complete_item(item, entry, out)
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Close an item and its blocks; pass on its content if none was streamed."""
-        for block in [b for b, (owner, _) in self._open_blocks.items() if owner is entry]:
+        """Close an item and its blocks; emit its content if none was streamed."""
+        for block in [b for b, open_ in self._open_blocks.items() if open_.entry is entry]:
             self._close_block(block, out)
         entry.done = True
-        if entry.kind == CALL:
-            self._end_call(item, entry, out)
+        if entry.type == CALL:
+            self._emit_call(item, entry, out)
             return
         if not entry.streamed:
-            self._pass_whole(item, entry, out)
-        if entry.kind != MESSAGE:
+            self._emit_texts(item, entry, out)
+        if entry.type != MESSAGE:
             out.append(Resend(PROVIDER, item))
         elif item.get("phase"):  # the only field of a message that goes back apart from its text
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
-    def _pass_whole(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Pass on the texts of a message, or of reasoning, that was not streamed."""
-        if entry.kind == MESSAGE:
-            parts: list[Text | Thought] = [
-                Text(text, f"{entry.block}.{n}")
-                for n, text in enumerate(_piece_texts(item, "content"))
-            ]
-        elif entry.kind == REASONING:
-            field = "content" if item.get("content") else "summary"
-            parts = [
-                Thought(text, f"{entry.block}.{field[0]}{n}")
-                for n, text in enumerate(_piece_texts(item, field))
-            ]
-        else:
+    def _emit_texts(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
+        """Emit the texts of a message, or of reasoning, that was not streamed."""
+        if entry.type not in (MESSAGE, REASONING):
             return
-        for part in parts:
+        part_class = Text if entry.type == MESSAGE else Thought
+        is_summary = entry.type == REASONING and not item.get("content")
+        for number, text in enumerate(
+            _list_texts(item.get("summary" if is_summary else "content"))
+        ):
+            block = _name_block(entry, number, is_summary=is_summary)
             entry.stream()
-            out += [part, Close(part.block)]
+            out += [part_class(text, block), Close(block)]
 
-    def _pass_arguments(self, entry: Item, text: str, out: list[Part]) -> None:
+    def _emit_arguments(self, entry: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
         entry.stream(text)
-        out.append(CallDelta(text, index=entry.index, call_id=entry.call_id, name=entry.name))
+        out.append(CallDelta(text, index=entry.index, call_id=entry.call_id, name=entry.tool))
 
-    def _end_call(
+    def _emit_call(
         self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = ""
     ) -> None:
         """Emit the call of `entry`; `item` is its complete form, {} if that never came.
@@ -220,58 +234,58 @@ class ResponsesDecoder(EventDecoder):
         raw = to_text(item.get("arguments")) or "".join(entry.pieces)
         entry.identify(to_text(item.get("call_id")), to_text(item.get("name")))
         if not entry.pieces:
-            self._pass_arguments(entry, raw, out)
+            self._emit_arguments(entry, raw, out)
         call_id, index = entry.call_id, entry.index
-        out.append(make_call(entry.name, raw, call_id=call_id, index=index, broken=broken))
+        out.append(make_call(entry.tool, raw, call_id=call_id, index=index, broken=broken))
 
     def _emit_piece(
-        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
+        self, block_type: _BlockType, event: dict[str, Any], piece: str, out: list[Part]
     ) -> None:
-        """Emit a piece of text or reasoning; `number_field` has the number of its block."""
-        entry = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
-        block = _block_name(entry, event, number_field)
-        text = self._halves.feed(block, to_text(event.get("delta")))
-        self._open_blocks[block] = (entry, kind)
+        """Emit a piece of the text or reasoning that `event` is about."""
+        entry = self._items.find_for_piece(block_type.item_type, keys_of(event))
+        block = _find_block(entry, block_type, event)
+        text = self._halves.feed(block, piece)
+        self._open_blocks[block] = _OpenBlock(entry, block_type.part_class)
         entry.stream()
         if text:
-            out.append(kind(text, block))
+            out.append(block_type.part_class(text, block))
 
-    def _end_block(
-        self, kind: type[Text | Thought], number_field: str, event: dict[str, Any], out: list[Part]
-    ) -> None:
-        """Close a block; pass it on whole if its item never streamed."""
-        item_kind, names = (MESSAGE if kind is Text else REASONING), names_of(event)
-        entry = self._items.known(item_kind, names)
+    def _end_block(self, block_type: _BlockType, event: dict[str, Any], out: list[Part]) -> None:
+        """Close a block; emit it whole if its item never streamed."""
+        item_type, keys = block_type.item_type, keys_of(event)
+        entry = self._items.find_known(item_type, keys)
         if entry is None:
-            if self._items.of(item_kind) and not self._items.open(item_kind):
-                return  # all items of this kind are done: the event repeats one of them
-            entry = self._items.piece(item_kind, names)
+            if self._items.list_all(item_type) and not self._items.list_open(item_type):
+                return  # all items of this type are done: the event repeats one of them
+            entry = self._items.find_for_piece(item_type, keys)
         if not entry.streamed:
-            whole = {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))}
-            self._emit_piece(kind, number_field, whole, out)
-        block = _block_name(entry, event, number_field)
+            whole = flatten_text(event.get("text") or event.get("refusal"))
+            self._emit_piece(block_type, event, whole, out)
+        block = _find_block(entry, block_type, event)
         if block in self._open_blocks:
             self._close_block(block, out)
 
     def _close_block(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
         """Close a block; emit half a character that waits in it."""
-        kind = self._open_blocks.pop(block)[1]
+        part_class = self._open_blocks.pop(block).part_class
         if half := self._halves.end(block):
-            out.append(kind(half, block))
+            out.append(part_class(half, block))
         out.append(Close(block, incomplete=incomplete))
 
 
-def _block_name(entry: Item, event: dict[str, Any], number_field: str) -> str:
-    """Return the name of the block that `event` is about; `number_field` has its number."""
-    number = event.get(number_field)
-    if not isinstance(number, int):
-        number = 0
-    return f"{entry.block}.{'s' if number_field == 'summary_index' else ''}{number}"
+def _find_block(entry: Item, block_type: _BlockType, event: dict[str, Any]) -> str:
+    """Return the name of the block that `event` is about."""
+    number = event.get(block_type.number_field)
+    is_summary = block_type.number_field == "summary_index"
+    return _name_block(entry, number if isinstance(number, int) else 0, is_summary=is_summary)
 
 
-def _piece_texts(item: dict[str, Any], field: str) -> list[str]:
-    """Return the texts in a field of an item, a list or one piece, without empty ones."""
-    pieces = item.get(field)
+def _name_block(entry: Item, number: int, *, is_summary: bool) -> str:
+    return f"{entry.block}.{'s' if is_summary else ''}{number}"
+
+
+def _list_texts(pieces: Any) -> list[str]:
+    """Return the texts of the pieces of an item, a list or one piece, without empty ones."""
     texts = map(flatten_text, pieces if isinstance(pieces, list) else [pieces])
     return [text for text in texts if text]
 

@@ -5,52 +5,60 @@ both, send a new id with every event, or one index for all items; read literally
 answers and invents calls.
 
 Rules
-- An item is known by the names that came with it (index, id, a call's `call_id`), and by later
-  ones until it has `_NAMES`.
-- A name that several items share decides only if the event has no unshared name of a known item.
-- A name never leads to an item of another kind.
-- A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
-  none is open, or if that item was never announced and has an id other than the piece's.
-- An end under an unknown name ends the oldest open item of its kind; a call of another tool is
-  passed over.
+- An item has the keys that came with it: its index, its id, a call's `call_id`. Keys of later
+  events are added until it has `_MOST_KEYS`. A key leads to the newest item that came with it.
+- Prefer a key that one item has to a key that several share. A key never leads to an item of
+  another type.
+- A piece belongs to the item of its keys, else to the newest open item of its type, else to a new
+  item. The newest open item is passed over if it was never announced and both have ids.
+- An end ends the item of its keys, else the oldest open item of its type. A call with another
+  tool's name is passed over.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
-# most names added to an item: a server that sends a new id with every event would fill the table
-_NAMES = 8
-Name = tuple[str, int | str]  # ("index", output_index), or ("id", any id)
+# later keys are added up to this number: a server that sends a new id with every event would fill
+# the table
+_MOST_KEYS = 8
+
+
+class Key(NamedTuple):
+    """What a server identifies an item by: its `output_index`, or any of its ids."""
+
+    field: Literal["index", "id"]
+    value: int | str
 
 
 class Item(msgspec.Struct, eq=False):
-    """One item of an answer; `call_id`, `name` and `pieces` belong to a call."""
+    """One item of an answer; `call_id`, `tool` and `pieces` belong to a call."""
 
-    kind: str
+    type: str
     block: str  # the beginning of the names of its blocks
-    index: int  # among the items of its kind
+    index: int  # among the items of its type
     call_id: str = ""
-    name: str = ""
+    tool: str = ""
     pieces: list[str] = []  # of the arguments
-    names: set[Name] = set()
+    keys: set[Key] = set()
     announced: bool = False  # the server announced it
-    streamed: bool = False  # a part of it was passed on
+    streamed: bool = False  # a part of it was emitted
     done: bool = False  # it is complete
 
-    def identify(self, call_id: str, name: str) -> None:
-        """Set the id and name of a call; empty texts change nothing."""
+    def identify(self, call_id: str, tool: str) -> None:
+        """Set the id and the tool of a call; empty texts change nothing."""
         self.call_id = call_id or self.call_id
-        self.name = name or self.name
+        self.tool = tool or self.tool
 
     def stream(self, piece: str = "") -> None:
-        """Note that part of the item was passed on; `piece` is one of a call's arguments."""
+        """Note that part of the item was emitted; `piece` is one of a call's arguments."""
         self.streamed = True
         if piece:
             self.pieces.append(piece)
@@ -60,99 +68,97 @@ class Items:
     """The items of one answer, in order of first appearance."""
 
     def __init__(self) -> None:
-        self.all: list[Item] = []
-        self._by_name: dict[Name, Item] = {}
-        self._shared: set[Name] = set()
+        self._by_type: defaultdict[str, list[Item]] = defaultdict(list)
+        self._by_key: dict[Key, Item] = {}
+        self._shared: set[Key] = set()
+        self._blocks: set[str] = set()
+        self._repeats: Counter[str] = Counter()  # of each index
 
-    def of(self, kind: str) -> list[Item]:
-        """Return the items of a kind."""
-        return [item for item in self.all if item.kind == kind]
+    def __len__(self) -> int:
+        return len(self._blocks)
 
-    def open(self, kind: str) -> list[Item]:
-        """Return the open items of a kind."""
-        return [item for item in self.of(kind) if not item.done]
+    def list_all(self, item_type: str) -> list[Item]:
+        """Return the items of a type."""
+        return self._by_type[item_type]
 
-    def known(self, kind: str, names: list[Name]) -> Item | None:
-        """Return the item of a kind known by one of the names, or None."""
-        known_names = [
-            name
-            for name in names
-            if (item := self._by_name.get(name)) is not None and item.kind == kind
-        ]
-        best = next((name for name in known_names if name not in self._shared), None) or next(
-            iter(known_names), None
-        )
-        return None if best is None else self._by_name[best]
+    def list_open(self, item_type: str) -> list[Item]:
+        """Return the open items of a type."""
+        return [item for item in self._by_type[item_type] if not item.done]
 
-    def begin(self, kind: str, names: list[Name], call_id: str = "") -> Item:
-        """Return the announced item: a new one, unless an open one is announced again."""
-        item = self.known(kind, names)
+    def find_known(self, item_type: str, keys: list[Key]) -> Item | None:
+        """Return the item of a type that has one of the keys, or None."""
+        known = [k for k in keys if k in self._by_key and self._by_key[k].type == item_type]
+        best = next((key for key in known if key not in self._shared), known[0] if known else None)
+        return None if best is None else self._by_key[best]
+
+    def begin(self, item_type: str, keys: list[Key], call_id: str = "") -> Item:
+        """Return the announced item: a new one, unless an open one is announced again.
+
+        An open call with another id than `call_id` is not the announced one.
+        """
+        item = self.find_known(item_type, keys)
         if item is None or item.done or (call_id and item.call_id and call_id != item.call_id):
-            item = self._new(kind, names)
+            item = self._add(item_type, keys)
         item.announced = True
-        return self._add_names(item, names)
+        return self._add_keys(item, keys)
 
-    def piece(self, kind: str, names: list[Name]) -> Item:
-        """Return the item that a piece belongs to."""
-        item = self.known(kind, names)
-        if item is None:
-            item = next(reversed(self.open(kind)), None)
-            if item is not None and not item.announced and _ids(names) and _ids(item.names):
-                item = None
-        return self._add_names(item or self._new(kind, names), names)
-
-    def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
-        """Return the item that ends, or None if it never began; `tool` is the name of the call."""
-        item = self.known(kind, names)
+    def find_for_piece(self, item_type: str, keys: list[Key]) -> Item:
+        """Return the item that a piece belongs to, perhaps a new one."""
+        item = self.find_known(item_type, keys)
         if item is None:
             item = next(
-                (
-                    each
-                    for each in self.open(kind)
-                    if not (tool and each.name and tool != each.name)
-                ),
-                None,
+                (each for each in reversed(self._by_type[item_type]) if not each.done), None
             )
-        return None if item is None else self._add_names(item, names)
+            if item is not None and not item.announced and _has_id(keys) and _has_id(item.keys):
+                item = None
+        return self._add_keys(item or self._add(item_type, keys), keys)
 
-    def _new(self, kind: str, names: list[Name]) -> Item:
-        """Add an item with these names; the server's index of it names its blocks."""
-        index = next((value for name_type, value in names if name_type == "index"), len(self.all))
-        block = str(index)
-        # unique, though servers repeat an index
-        while any(item.block == block for item in self.all):
-            block += "'"
-        item = Item(kind, block, len(self.of(kind)))
-        self.all.append(item)
-        for name in names:
-            if name in self._by_name:
-                self._shared.add(name)
-            self._by_name[name] = item
-            item.names.add(name)
+    def find_for_end(self, item_type: str, keys: list[Key], tool: str = "") -> Item | None:
+        """Return the item that ends, or None if it never began; `tool`: of the call, if known."""
+        item = self.find_known(item_type, keys)
+        if item is None:
+            candidates = (each for each in self._by_type[item_type] if not each.done)
+            item = next((c for c in candidates if not tool or c.tool in ("", tool)), None)
+        return None if item is None else self._add_keys(item, keys)
+
+    def _add(self, item_type: str, keys: list[Key]) -> Item:
+        """Add an item with these keys; the server's index of it names its blocks."""
+        index = str(next((key.value for key in keys if key.field == "index"), len(self)))
+        block = index
+        # unique, though servers repeat an index; counted on, so that many repeats take no longer
+        while block in self._blocks:
+            self._repeats[index] += 1
+            block = f"{index}'{self._repeats[index]}"
+        self._blocks.add(block)
+        item = Item(item_type, block, len(self._by_type[item_type]))
+        self._by_type[item_type].append(item)
+        self._shared.update(key for key in keys if key in self._by_key)
+        self._by_key |= dict.fromkeys(keys, item)
+        item.keys.update(keys)
         return item
 
-    def _add_names(self, item: Item, names: list[Name]) -> Item:
-        """Note the new names of an item, and return it."""
-        for name in names:
-            if len(item.names) < _NAMES and name not in self._by_name:
-                self._by_name[name] = item
-                item.names.add(name)
+    def _add_keys(self, item: Item, keys: list[Key]) -> Item:
+        """Note the new keys of an item, and return it."""
+        for key in keys:
+            if len(item.keys) < _MOST_KEYS and key not in self._by_key:
+                self._by_key[key] = item
+                item.keys.add(key)
         return item
 
 
-def names_of(event: dict[str, Any], item: dict[str, Any] | None = None) -> list[Name]:
-    """Return the names of the item that an event is about, from the event and the item in it."""
-    return list(_names(event, item or {}))
+def keys_of(event: dict[str, Any], item: dict[str, Any] | None = None) -> list[Key]:
+    """Return the keys of the item that an event is about, from the event and the item in it."""
+    return list(_find_keys(event, item or {}))
 
 
-def _names(event: dict[str, Any], item: dict[str, Any]) -> Iterator[Name]:
+def _find_keys(event: dict[str, Any], item: dict[str, Any]) -> Iterator[Key]:
     for value in (event.get("item_id"), item.get("id"), item.get("call_id"), event.get("call_id")):
         if to_text(value):
-            yield "id", to_text(value)
+            yield Key("id", to_text(value))
     index = event.get("output_index")
     if isinstance(index, int | str):
-        yield "index", index
+        yield Key("index", index)
 
 
-def _ids(names: set[Name] | list[Name]) -> bool:
-    return any(name_type == "id" for name_type, _ in names)
+def _has_id(keys: set[Key] | list[Key]) -> bool:
+    return any(key.field == "id" for key in keys)
