@@ -264,6 +264,20 @@ def test_a_child_task_whose_parent_is_not_in_the_stream_is_a_run(read):
     assert {(e.run, e.span) for e in events} == {("t2", "")}
 
 
+def test_a_task_without_a_parent_after_one_without_an_id_is_a_run(read):
+    events = read(
+        frame("content-delta", "", delta="One.", index=0),
+        frame("task-complete", ""),
+        frame("content-delta", "t2", delta="Two.", index=0),
+        frame("task-complete", "t2"),
+    )
+    assert [(e.content, e.span) for e in events if e.type == "respond"] == [
+        ("One.", ""),
+        ("Two.", ""),
+    ]
+    assert events[-1].run == "t2"
+
+
 # Questions.
 
 ASKED = frame(

@@ -85,7 +85,7 @@ class LooopyReader:
         """Note that a task is a subtask, if its parent or the agents in its path show that."""
         if parent != task and parent in self._subtasks:
             self._add_subtask(task, self._subtasks[parent][0], parent)
-        elif parent != task and parent in self._run_counts:
+        elif parent not in ("", task) and parent in self._run_counts:  # "": a run without an id
             self._add_subtask(task, parent, "")
         # agents in the path of a task without a known parent: the newest outermost task runs it
         if agents and self._root:
