@@ -11,4 +11,4 @@ from pathlib import Path
 def shorten_path(path: Path) -> str:
     """Return a path as text, the home folder as `~`."""
     home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    return str(Path("~", path.relative_to(home)) if path.is_relative_to(home) else path)

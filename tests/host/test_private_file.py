@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.host import private_file
+from agent_nb.host.paths import shorten_path
 from agent_nb.host.private_file import make_private_folder, write_private
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes")
@@ -59,3 +60,10 @@ def test_a_private_file_of_another_process_stays(tmp_path):
     write_private(tmp_path / "file", b"ours", keep=True)
     assert (tmp_path / "file").read_bytes() == b"theirs"
     assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_a_path_in_the_home_folder_is_written_with_a_tilde():
+    home = Path.home()
+    assert shorten_path(home) == "~"
+    assert shorten_path(home / "a" / "b") == str(Path("~", "a", "b"))
+    assert shorten_path(home.parent) == str(home.parent)
