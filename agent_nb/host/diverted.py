@@ -27,7 +27,7 @@ class Diverted:
         self, values: Mapping[str, str], secrets: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         """Set variables, and remember what they held; `secrets`: name -> text in these values."""
-        self.secrets = secrets
+        self.secrets = {**self.secrets, **secrets}
         for name, value in values.items():
             # a second `divert` keeps what the user had set, not what the first one set
             self._before.setdefault(name, os.environ.get(name))

@@ -389,6 +389,15 @@ def test_the_secret_of_the_tape_is_a_secret_of_our_own_runs():
     assert "secret of the tape" not in collect_secrets()
 
 
+def test_variables_that_are_diverted_later_leave_the_earlier_secrets_hidden():
+    try:
+        DIVERTED.divert({}, {"one": "first secret"})
+        DIVERTED.divert({}, {"other": "second secret"})
+        assert DIVERTED.secrets == {"one": "first secret", "other": "second secret"}
+    finally:
+        DIVERTED.restore()
+
+
 def test_the_tapes_own_key_and_address_reach_no_model_and_no_tool_of_ours(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://mine.example/v1")
