@@ -89,9 +89,12 @@ class _Execution:
         """Execute a notebook as `execute` does; an error becomes a failed result."""
         try:
             return self.execute(paths, on_cell)
-        except AgentError as fault:
-            print_complaint(f"{paths[0]}: {fault}")
-            failure = {"ok": False, "failure": str(fault)}
+        except Exception as fault:  # the other notebooks must still run
+            text = (
+                str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
+            )
+            print_complaint(f"{paths[0]}: {text}")
+            failure = {"ok": False, "failure": text}
             return {"notebook": str(paths[0]), "output": "", **failure, "runs": []}
 
     def execute(self, paths: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
+from ..errors import UsageError
 from ..notebook import RunnerOptions, make_printable
 from ..record import (
     METADATA_KEY,
@@ -42,7 +43,7 @@ from ..record import (
 )
 from ..wire import as_dict
 from .cell_client import Client, OnCell
-from .cell_failure import Failure, describe_dead_kernel, describe_timeout
+from .cell_failure import Failure, describe_dead_kernel, describe_failed_cell, describe_timeout
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 from .kernels import EarlyKernels, choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
@@ -71,7 +72,9 @@ class Outcome(msgspec.Struct):
         is new, and the file is not written if only the place of its records would change.
         """
         if not over:
-            nbformat.write(self.notebook, str(path))
+            # a lone surrogate has no UTF-8; written so, it is the escape of JSON
+            text = nbformat.writes(self.notebook) + "\n"
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
             return
         source = _read(path)
         for run in restore_unchanged(self.notebook, source):
@@ -142,6 +145,9 @@ def execute_notebook(
             client.failures.append(describe_dead_kernel(*client.current_cell(), _read_end(output)))
         except CellTimeoutError:
             client.failures.append(describe_timeout(*client.current_cell(), options.timeout or 0))
+        except UnicodeEncodeError as fault:  # half a character in a cell, which cannot be sent
+            error = (type(fault).__name__, str(fault))
+            client.failures.append(describe_failed_cell(*client.current_cell(), *error))
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
@@ -177,7 +183,11 @@ def _read(path: Path) -> Any:
     metadata = as_dict(loaded.get("metadata"))
     if metadata:
         read["metadata"] = {n: value for n, value in metadata.items() if n != METADATA_KEY}
-    nb = nbformat.reads(json.dumps(read), as_version=4)
+    try:
+        nb = nbformat.reads(json.dumps(read), as_version=4)
+    except Exception as fault:  # nbformat has no class for all that it raises
+        reason = f"{type(fault).__name__}: {fault}"
+        raise UsageError(f"{path} cannot be read as a notebook: {reason}") from fault
     if METADATA_KEY in metadata:
         # past nbformat's own `__setitem__`, which copies
         dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])

@@ -168,6 +168,25 @@ def test_a_notebook_nested_too_deeply_is_an_error_in_words(command, tmp_path, ca
     assert "its JSON is nested too deeply" in capsys.readouterr().err
 
 
+UNSOUND = {**notebook(), "metadata": None}
+HALF_CELL = {**changed(source=f"'{HALF}'"), "metadata": {}}
+HALF_METADATA = {**changed(source="1"), "metadata": {"x": HALF}}
+
+
+@pytest.mark.slow
+def test_run_says_what_it_cannot_execute_and_executes_the_others(tmp_path, capsys):
+    paths = [tmp_path / f"{name}.ipynb" for name in ("unsound", "cell", "metadata")]
+    for path, nb in zip(paths, (UNSOUND, HALF_CELL, HALF_METADATA), strict=True):
+        path.write_text(json.dumps(nb))
+    assert main(["run", str(paths[0])]) == 2
+    assert "cannot be read as a notebook: ValidationError" in capsys.readouterr().err
+    assert main(["run", *map(str, paths)]) == 1
+    out, err = capsys.readouterr()
+    assert "UnicodeEncodeError" in err
+    assert out.endswith("metadata.run.ipynb: ok\n")
+    assert json.loads((tmp_path / "metadata.run.ipynb").read_bytes())["metadata"]["x"] == HALF
+
+
 def test_a_filtered_notebook_nested_too_deeply_is_an_error(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("[" * 100_000))
     assert main(["strip"]) == 2
