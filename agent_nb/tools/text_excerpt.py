@@ -3,7 +3,7 @@
 Why: a model reads a few thousand words, and a file may be huge or one endless line.
 
 Rules
-- The result is at most about `_LONGEST_EXCERPT` long and says how to read on.
+- The result has at most about `_LONGEST_EXCERPT` characters and says how to read on.
 - Only the first `_MOST_SCANNED` characters are read; reading stops when the call is cancelled.
 """
 
@@ -14,7 +14,6 @@ import io
 import mimetypes
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from ..errors import Cancelled, ToolError
 from .base import ToolContext
@@ -30,7 +29,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 
 
 def read_excerpt(
-    raw: Any, path: ConfinedPath, context: ToolContext, offset: int, limit: int
+    raw: io.BufferedReader, path: ConfinedPath, context: ToolContext, offset: int, limit: int
 ) -> str:
     """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
 
@@ -40,7 +39,7 @@ def read_excerpt(
         return _cut_excerpt(_Lines(text, context), offset, limit)
 
 
-def _find_encoding(raw: Any, path: ConfinedPath) -> str:
+def _find_encoding(raw: io.BufferedReader, path: ConfinedPath) -> str:
     """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
     head = raw.peek(_SNIFFED)[:_SNIFFED]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
@@ -57,53 +56,60 @@ def _find_encoding(raw: Any, path: ConfinedPath) -> str:
 class _Lines:
     """The lines of a file; long ones are cut and marked. Raises Cancelled after a stop.
 
-    `over`: the reading ended at `_MOST_SCANNED` characters, perhaps before the end of the file.
+    `limit_reached`: the reading ended at `_MOST_SCANNED` characters, perhaps before the file's end.
     """
 
     def __init__(self, text: io.TextIOWrapper, context: ToolContext) -> None:
-        self.over = False
+        self.limit_reached = False
         self._text = text
         self._context = context
-        self._left = _MOST_SCANNED
+        self._characters_left = _MOST_SCANNED
 
     def __iter__(self) -> Iterator[str]:
-        while line := self._piece():
-            dropped, end = 0, ""
-            while (
-                not line.endswith("\n") and len(line) == _LONGEST_LINE and (more := self._piece())
-            ):
-                dropped += len(more)
-                if more.endswith("\n"):
-                    dropped, end = dropped - 1, "\n"
-                    break
-            least = "at least " if self.over else ""
-            cut = f" [… {least}{dropped:,} more characters in this line]\n" if dropped else end
-            yield line + cut
+        while line := self._read_piece():
+            is_cut = len(line) == _LONGEST_LINE and not line.endswith("\n")
+            yield line + self._replace_rest_of_line() if is_cut else line
 
-    def _piece(self) -> str:
+    def _replace_rest_of_line(self) -> str:
+        """Skip the rest of a line; return the text that stands for it."""
+        dropped = 0
+        while rest := self._read_piece():
+            dropped += len(rest)
+            if rest.endswith("\n"):
+                dropped -= 1  # the line break, which the mark has too
+                break
+        if not dropped:
+            return rest  # only the line break, or "" at the end of the file
+        at_least = "at least " if self.limit_reached else ""
+        return f" [… {at_least}{dropped:,} more characters in this line]\n"
+
+    def _read_piece(self) -> str:
         """Return a line or a piece of a long one, "" at the end. Raises Cancelled after a stop."""
         if self._context.cancelled:
             raise Cancelled
-        self.over = self._left <= 0
-        piece = "" if self.over else self._text.readline(_LONGEST_LINE)
-        self._left -= len(piece)
+        self.limit_reached = self._characters_left <= 0
+        piece = "" if self.limit_reached else self._text.readline(_LONGEST_LINE)
+        self._characters_left -= len(piece)
         return piece
 
 
 def _cut_excerpt(lines: _Lines, offset: int, limit: int) -> str:
-    """Return up to `limit` lines after the first `offset`, and how to read on. Raises ToolError."""
+    """Return up to `limit` (at least 1) lines after the first `offset`, and how to read on.
+
+    Raises ToolError.
+    """
     shown: list[str] = []
-    room = _LONGEST_EXCERPT
-    more = False
+    characters_left = _LONGEST_EXCERPT
+    has_more = False
     for number, line in enumerate(lines):
         if number < offset:
             continue
-        room -= len(line)
-        more = len(shown) == limit or room < 0
-        if more:
+        characters_left -= len(line)
+        has_more = len(shown) == limit or characters_left < 0
+        if has_more:
             break
         shown.append(line)
-    if not shown and lines.over:
+    if not shown and lines.limit_reached:
         raise ToolError(
             f"Line {offset + 1} is behind the first {_MOST_SCANNED:,} characters of the file; no more of it is read."
         )
@@ -111,9 +117,9 @@ def _cut_excerpt(lines: _Lines, offset: int, limit: int) -> str:
         return f"(the file has no line {offset + 1})" if offset else "(the file is empty)"
     end = offset + len(shown)
     body = "".join(shown)
-    if more:
+    if has_more:
         mark = f"[lines {offset + 1}-{end} of a longer file; read on with offset={end}]"
-    elif lines.over:
+    elif lines.limit_reached:
         mark = f"[only the first {_MOST_SCANNED:,} characters of the file are read]"
     else:
         return body
