@@ -9,8 +9,9 @@ Rules
 - An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
   the end of its code, as it may use names assigned below it. Annotations do not count.
 - In lines of IPython (`%`, `!`, `?`), and in code that is too long or cannot be parsed, every name
-  counts as read. Lines of IPython are read before the other lines of their code.
-- No code is run. Names made at run time (`eval`, `globals()`) are not found.
+  counts as read. Lines of IPython are read before the other lines of their code. They are known by
+  their first or last character, so one that continues a Python expression with `%` counts too.
+- No code is run. Names that code reads or assigns by `eval`, `globals()` or `import *` are unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 _NAME = re.compile(r"[^\W\d]\w*")
 _SPACE = r"[^\S\n]*"  # white space, but no line break
 _IPYTHON_LINE = re.compile(rf"^{_SPACE}[%!?].*$|^.*\?{_SPACE}$", re.M)
-# files = !ls
+# an assignment of a command's output, such as `files = !ls`
 _IPYTHON_ASSIGNMENT = re.compile(rf"^{_SPACE}([^\W\d]\w*){_SPACE}={_SPACE}[%!].*$", re.M)
 LONGEST_CODE = 200_000  # characters of code that is parsed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -73,9 +74,6 @@ class CodeNames:
         finally:
             self._scopes = outer
 
-    def _is_assigned(self, name: str) -> bool:
-        return name in self.assigned or any(name in scope.names for scope in self._scopes)
-
     def note_read(self, names: Iterable[str]) -> None:
         """Note that names are read: those that are assigned already do not count."""
         self.read |= dict.fromkeys(n for n in names if not self._is_assigned(n))
@@ -85,9 +83,8 @@ class CodeNames:
         if len(text) > LONGEST_CODE:
             self.note_read(_NAME.findall(text))
             return
-        python = _IPYTHON_LINE.sub(
-            self._read_line, _IPYTHON_ASSIGNMENT.sub(self._read_assignment, text)
-        )
+        python = _IPYTHON_ASSIGNMENT.sub(self._replace_ipython_assignment, text)
+        python = _IPYTHON_LINE.sub(self._replace_ipython_line, python)
         try:
             tree = ast.parse(python)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -100,12 +97,15 @@ class CodeNames:
         except RecursionError:
             self.note_read(_NAME.findall(python))
 
-    def _read_line(self, line: re.Match[str]) -> str:
+    def _is_assigned(self, name: str) -> bool:
+        return name in self.assigned or any(name in scope.names for scope in self._scopes)
+
+    def _replace_ipython_line(self, line: re.Match[str]) -> str:
         """Note the names of a line of IPython; return "", for it has no counterpart in Python."""
         self.note_read(_NAME.findall(line[0]))
         return ""
 
-    def _read_assignment(self, assignment: re.Match[str]) -> str:
+    def _replace_ipython_assignment(self, assignment: re.Match[str]) -> str:
         """Note the names of a command; return Python code with the same assignment."""
         self.note_read(_NAME.findall(assignment[0].partition("=")[2]))
         return f"{assignment[1]} = 0"
@@ -176,7 +176,7 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note the imported names."""
-        self._names.note_assigned(*(a.asname or a.name.partition(".")[0] for a in node.names))
+        self._names.note_assigned(*_imported_names(node))
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
@@ -270,11 +270,16 @@ def _find_assigned(nodes: Iterable[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (a.asname or a.name.partition(".")[0] for a in node.names)
+            yield from _imported_names(node)
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name
         elif isinstance(node, ast.MatchMapping) and node.rest:
             yield node.rest
+
+
+def _imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names that an import assigns; those of `import *` are unknown."""
+    return [a.asname or a.name.partition(".")[0] for a in node.names if a.name != "*"]
 
 
 def _declared_global(nodes: Iterable[ast.AST]) -> set[str]:

@@ -33,6 +33,7 @@ def names(*texts):
         (["with a() as b: b"], ["a"], {"b"}),
         (["import a.b, c as d; a; d"], [], {"a", "d"}),
         (["from a import b; b"], [], {"b"}),
+        (["from a import *; b"], ["b"], set()),
         (["try:\n    a\nexcept b as e:\n    e"], ["a", "b"], {"e"}),
         (["[a for a in b if c]"], ["b", "c"], set()),
         (["{a: d for a in b for d in a}; a"], ["b", "a"], set()),
