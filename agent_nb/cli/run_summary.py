@@ -22,7 +22,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
     if not isinstance(tokens, list) or len(tokens) != 2:
         tokens = [0, 0]
     cost = numbers.get("cost")
-    if not isinstance(cost, float | int) or not math.isfinite(cost):
+    if not isinstance(cost, float | int) or not abs(cost) < math.inf:
         cost = None
     status = str(numbers.get("status", "?"))
     if numbers.get("limit"):

@@ -14,7 +14,7 @@ from typing import Any
 from .nodes import Row, T, Tone
 
 MINUTE = 60
-LARGEST = 1e15  # larger counts and durations are written as this one
+LARGEST = 1e15  # larger counts, durations and prices are written as this one
 
 # status of a call or a node -> (mark, tone, word); `left`: open when its run ended
 STATUS: dict[str, tuple[str, Tone, str]] = {
@@ -114,9 +114,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{odd_seconds:02}" if hours else f"{minutes}:{odd_seconds:02}"
 
 
+def _clamp(number: float) -> float:
+    """Return a number that fits a float: a record may hold a huge integer; nan stays nan."""
+    return max(min(number, LARGEST), -LARGEST)
+
+
 def format_count(n: float) -> str:
     """Return a short count: `212`, `1.9k`, `18k`, `1.2M`."""
-    n = min(n, LARGEST)
+    n = _clamp(n)
     # each limit is the smallest number that the unit before it would round to 1000
     for limit, size, unit in ((999_500, 1e6, "M"), (999.5, 1e3, "k")):
         if n >= limit:
@@ -127,6 +132,7 @@ def format_count(n: float) -> str:
 
 def format_money(dollars: float) -> str:
     """Return a price in US dollars: two decimals from 10 cents on, else two significant digits."""
+    dollars = _clamp(dollars)
     if dollars >= 0.1 or dollars == 0:
         return f"${dollars:.2f}"
     digits = f"{dollars:.2g}"  # may be like 1e-05

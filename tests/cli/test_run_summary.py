@@ -13,3 +13,7 @@ def test_tokens_that_are_no_pair_count_as_none(tokens):
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), "1", None])
 def test_a_cost_that_is_no_amount_is_left_out(cost):
     assert "$" not in summary_line({"status": "ok", "cost": cost})
+
+
+def test_a_cost_too_large_for_a_float_is_an_amount():
+    assert "$1000000000000000.00" in summary_line({"status": "ok", "cost": 10**400})

@@ -19,7 +19,7 @@ from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html, markdown
 from agent_nb.view.draw.text import draw
-from agent_nb.view.format import clock, format_count, format_duration, format_money, gist
+from agent_nb.view.format import LARGEST, clock, format_count, format_duration, format_money, gist
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.state.fold import RunView
 
@@ -82,6 +82,12 @@ def test_counts(n, text):
 )
 def test_prices(cost, text):
     assert format_money(cost) == text
+
+
+@pytest.mark.parametrize("write", [format_money, format_count])
+def test_numbers_too_large_for_a_float_are_written_as_the_largest(write):
+    assert write(10**400) == write(LARGEST)
+    assert write(-(10**400)) == write(-LARGEST)
 
 
 @pytest.mark.parametrize(
