@@ -23,8 +23,8 @@ from . import visible
 from .call_line import CODE
 from .nodes import Field
 
-#: The name of the field for arguments that the call does not have; no argument is named so.
-OTHERS = ""
+#: The name of the field for arguments that the call does not have; models write no such name.
+OTHERS = "\0others"
 #: The key, in place of a field's name, of what is wrong with the call as a whole.
 CALL = "\0"
 REASON = "reason"  # the name of the field for the reason of a denial

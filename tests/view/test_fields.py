@@ -81,6 +81,12 @@ def test_arguments_that_the_call_lacks_are_typed_as_json():
     assert [f.name for f in make_fields({"n": 1, "how": None}, SCHEMA)] == ["n", "how"]
 
 
+def test_an_argument_without_a_name_has_a_field_of_its_own():
+    fields = make_fields({"": "a"}, SCHEMA)
+    assert read_fields([(fields[0], "b"), (fields[1], '{"n": 1}')]) == ({"": "b", "n": 1}, {})
+    assert text_of(make_fields({"": "a\u202e"}, {})[0]) == '"a\\u202e"'
+
+
 def test_an_argument_with_a_field_is_not_typed_a_second_time():
     fields = make_fields({"n": 1}, SCHEMA)
     args, faults = read_fields([(fields[0], "2"), (fields[1], '{"n": 3}')])

@@ -174,7 +174,9 @@ class Editor(Slot):
 def make_field(field: nodes.Field, kit: Kit) -> Any:
     """Return the widget of a field; it sends text when it loses the focus, so before a press."""
     kit.sent += 2  # the widget and its style
-    label = visible.show_hidden(field.name) or "other arguments"
+    label = visible.show_hidden(field.name) or '""'
+    if field.name == fields.OTHERS:
+        label = "other arguments"
     common: dict[str, Any] = {
         "description": "" if field.kind == "line" else label,
         "layout": kit.layout,
