@@ -410,7 +410,7 @@ HOMES = {
         "models.http.transport",
         "external",
     },
-    "h11": {"models.http.direct", "tape.relay"},
+    "h11": {"models.http.direct"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

@@ -1,6 +1,6 @@
 """The relay: a server on loopback that stands between a library and its provider.
 
-Why our own framing: a web server and an HTTP client added ten times the delay to the first byte.
+Why our own: a web server and an HTTP client added ten times the delay to the first byte.
 
 Rules
 - It listens on 127.0.0.1 alone, and answers 404 to a path without its secret. It names its address
@@ -28,12 +28,12 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-import h11
 import msgspec
 
 from ..errors import AgentError, ModelError, UsageError
@@ -42,6 +42,7 @@ from ..models import Http, Limiter
 from .claude_code import QUIET
 from .decisions import Answer, Decisions, Live
 from .exchange import Body, Refusal, Request
+from .framing import MOST_OF_HEAD, AnswerFraming, FramingError, RequestHead, read_body, read_head
 from .headers import Redirect, join_headers, select_answered, select_sent
 from .live_exchange import Received, Sent
 from .providers import BY_NAME, PROVIDERS, Provider, make_error
@@ -51,7 +52,6 @@ _TOO_LARGE = (
     f"The tape passes requests of up to {_LARGEST_REQUEST >> 20} MB on, and this one is larger."
     " Nothing was sent. Send it from a client that is not on the tape."
 )
-_PIECE = 1 << 16  # bytes that are read at once
 _ROUNDS = 4  # of the event loop, in which a request is written to a connection that is open
 
 
@@ -153,7 +153,10 @@ class Relay:
         return f"http://127.0.0.1:{self._port}"
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: asyncio.StreamReaderProtocol(_ClientReader(), self._serve), "127.0.0.1", 0
+        )
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
@@ -166,16 +169,20 @@ class Relay:
             await upstream.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve the connection of one client, which also ends if the client goes away."""
         task = asyncio.current_task()
         assert task is not None
+        assert isinstance(reader, _ClientReader)
         self._tasks.add(task)
         try:
-            await _Connection(self, reader, writer).serve()
-        except (OSError, h11.ProtocolError, AgentError):
+            while (head := await read_head(reader)) is not None:
+                call = _Call(self, writer, head, await _read_whole(reader, writer, head))
+                with reader.cancel_if_gone(task):
+                    await call.answer()
+                if call.closes:
+                    break
+        except (OSError, FramingError, AgentError, asyncio.CancelledError):
             pass  # the connection is closed, as it would be without the relay
-        except asyncio.CancelledError:
-            if self._server is not None and self._server.is_serving():
-                raise
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -212,78 +219,81 @@ class _Route(msgspec.Struct, frozen=True):
     query: str
 
 
-class _Connection:
-    """One connection of a client."""
+class _ClientReader(asyncio.StreamReader):
+    """Reads what a client sends, and notes when it goes away."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=MOST_OF_HEAD)
+        self._is_gone = False
+        self._task: asyncio.Task[None] | None = None
+
+    def feed_eof(self) -> None:
+        """Note that nothing more comes; the connection calls this."""
+        super().feed_eof()
+        self._is_gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def set_exception(self, exc: Exception) -> None:
+        """Note that the connection broke; the connection calls this."""
+        super().set_exception(exc)
+        self.feed_eof()
+
+    @contextmanager
+    def cancel_if_gone(self, task: asyncio.Task[None]) -> Iterator[None]:
+        """Cancel `task` if the client goes away before the block ends, or has gone."""
+        self._task = task
+        if self._is_gone:
+            task.cancel()
+        try:
+            yield
+        finally:
+            self._task = None
+
+
+async def _read_whole(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: RequestHead
+) -> bytes | None:
+    """Return the body of a request, None if it is too large.
+
+    A body that is too large is read to its end, since a client that still writes would not read the
+    answer; but not if the client waits for a "100 Continue" before it sends the body.
+    """
+    if head.waits and (head.length or 0) > _LARGEST_REQUEST:
+        return None
+    if head.waits:
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    size, body = 0, bytearray()
+    async for piece in read_body(reader, head):
+        size += len(piece)
+        if size <= _LARGEST_REQUEST:
+            body += piece
+        else:
+            body.clear()
+    return bytes(body) if size <= _LARGEST_REQUEST else None
+
+
+class _Call:
+    """One request of a client; `body` None: it is too large. `closes`: no other may follow."""
 
     def __init__(
-        self, relay: Relay, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, relay: Relay, writer: asyncio.StreamWriter, head: RequestHead, body: bytes | None
     ) -> None:
-        self._relay, self._reader, self._writer = relay, reader, writer
-        self._http = h11.Connection(h11.SERVER)
-        self._early = b""  # what the client has sent before its answer came
-        self._sent: Sent | None = None  # the latest exchange with a server
+        self._relay, self._writer, self._head = relay, writer, head
+        self._body = body or b""
+        self._is_too_large = body is None
+        self.closes = head.is_last or body is None
+        self._sent: Sent | None = None  # the exchange with the server
+        self._unwritten = bytearray()
 
-    async def serve(self) -> None:
-        """Answer requests until the client or a fault ends the connection."""
-        while (head := await self._next_event()) is not None and isinstance(head, h11.Request):
-            body = await self._read_body(head)
-            exchange = asyncio.ensure_future(self._handle(head, body))
-            gone = asyncio.ensure_future(self._wait_gone())
-            try:
-                await asyncio.wait({exchange, gone}, return_when=asyncio.FIRST_COMPLETED)
-                if not exchange.done():
-                    return
-                await exchange
-                if self._early:
-                    self._http.receive_data(self._early)
-                    self._early = b""
-            finally:
-                for task in (exchange, gone):
-                    task.cancel()
-                await asyncio.gather(exchange, gone, return_exceptions=True)
-            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-                return
-            self._http.start_next_cycle()
+    async def answer(self) -> None:
+        """Answer the request. Raises FramingError and OSError once the answer has begun."""
+        await self._answer()
+        self._flush()
 
-    async def _wait_gone(self) -> None:
-        """Return when the client goes away, or has sent too much; keep what it sends before."""
-        while len(self._early) < _LARGEST_REQUEST and (data := await self._reader.read(_PIECE)):
-            self._early += data
-
-    async def _next_event(self) -> Any:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            if self._http.they_are_waiting_for_100_continue:
-                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
-            self._http.receive_data(await self._reader.read(_PIECE))
-        return None if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED else event
-
-    async def _read_body(self, head: h11.Request) -> bytes | None:
-        """Return the body of a request, None if it is too large.
-
-        A body that is too large is read to its end, since a client that still writes would not read
-        the answer; but not if the client waits for a "100 Continue" before it sends the body.
-        """
-        length = dict(head.headers).get(b"content-length", b"0")
-        size, pieces = int(length) if int(length) > _LARGEST_REQUEST else 0, bytearray()
-        if size and self._http.they_are_waiting_for_100_continue:
-            return None
-        while isinstance(event := await self._next_event(), h11.Data):
-            size += len(event.data)
-            if size <= _LARGEST_REQUEST:
-                pieces += event.data
-            else:
-                pieces.clear()
-        return bytes(pieces) if size <= _LARGEST_REQUEST else None
-
-    async def _send(self, event: Any) -> None:
-        data = self._http.send(event)
-        if data:
-            self._writer.write(data)
-            await self._writer.drain()
-
-    async def _handle(self, head: h11.Request, body: bytes | None) -> None:
-        target = head.target.decode("latin-1")
-        if self._relay.refuse is not None and (head.method == b"CONNECT" or "://" in target):
+    async def _answer(self) -> None:
+        target = self._head.target
+        if self._relay.refuse is not None and (self._head.method == "CONNECT" or "://" in target):
             why = self._relay.refuse(target)
             await self._reply(403, {"content-type": "text/plain"}, why.encode(), reason=why)
             return
@@ -291,20 +301,20 @@ class _Connection:
         if route is None:
             await self._reply(404, {"content-type": "text/plain"}, b"not found\n")
             return
-        if body is None:
+        if self._is_too_large:
             await self._refuse(route, Refusal(_TOO_LARGE, 413))
             return
-        headers = join_headers(head.headers)
+        headers = self._head.headers
         request = Request(
-            method=head.method.decode("latin-1"),
+            method=self._head.method,
             provider=route.provider.name,
             path=route.path,
             query=route.query,
-            body=Body.read(body, headers.get("content-type", "")),
+            body=Body.read(self._body, headers.get("content-type", "")),
         )
         decision = await self._relay.decisions.decide(request, headers)
         if isinstance(decision, Live):
-            refusal = await self._go_live(decision, route, request, headers, body)
+            refusal = await self._go_live(decision, route, request)
             if refusal is not None:
                 await self._refuse(route, refusal)
         elif isinstance(decision, Refusal):
@@ -315,19 +325,26 @@ class _Connection:
                 answered["location"] = f"{route.address}{answered['location']}"
             await self._reply(decision.status, answered, *decision.body.pieces())
 
-    async def _go_live(
-        self,
-        decision: Live,
-        route: _Route,
-        request: Request,
-        headers: Mapping[str, str],
-        body: bytes,
-    ) -> Refusal | None:
+    async def _write(self, data: bytes) -> None:
+        """Write to the client, in one piece with what else is written before the loop goes on.
+
+        A head and a first chunk that come together would wake the client twice, and its thread
+        would take its turn between them.
+        """
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unwritten += data
+        await self._writer.drain()
+
+    def _flush(self) -> None:
+        self._writer.write(bytes(self._unwritten))
+        self._unwritten.clear()
+
+    async def _go_live(self, decision: Live, route: _Route, request: Request) -> Refusal | None:
         """Send a request on and its answer back; return why no answer came, None if one did."""
-        self._sent = None
         begun = asyncio.ensure_future(_begin(decision))
         try:
-            await self._forward(decision, route, request, headers, body, begun=begun)
+            await self._forward(decision, route, request, begun)
         except UsageError as fault:  # nothing runs live here
             return Refusal(str(fault))
         except ModelError as fault:  # no answer has begun
@@ -348,32 +365,23 @@ class _Connection:
     async def _reply(
         self, status: int, headers: Mapping[str, str], *pieces: bytes, reason: str = ""
     ) -> None:
-        pairs, line = list(headers.items()), reason.encode("ascii", "replace")
-        await self._send(h11.Response(status_code=status, headers=pairs, reason=line))
-        for piece in pieces:
-            await self._send(h11.Data(piece))
-        await self._send(h11.EndOfMessage())
+        pairs = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
+        framing = AnswerFraming(self._head, status, pairs, reason)
+        await self._write(framing.head + b"".join(map(framing.frame, pieces)) + framing.end())
 
     async def _forward(
-        self,
-        decision: Live,
-        route: _Route,
-        request: Request,
-        headers: Mapping[str, str],
-        body: bytes,
-        *,
-        begun: asyncio.Future[None],
+        self, decision: Live, route: _Route, request: Request, begun: asyncio.Future[None]
     ) -> None:
         """Send a request on and its answer back; set `_sent` if an answer began."""
         upstream, receive = route.upstream, decision.receive
-        passed = select_sent(headers)
-        if not body and request.method in ("POST", "PUT", "PATCH"):
+        passed = select_sent(self._head.headers)
+        if not self._body and request.method in ("POST", "PUT", "PATCH"):
             passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
         began, received = time.time(), Received()
         async with (
             self._relay.limiter.admit() as slot,
-            upstream.forward(request.method, target, passed, body) as (answer, raw),
+            upstream.forward(request.method, target, passed, self._body) as (answer, raw),
         ):
             slot.note_answer(answer.status_code)
             answered = join_headers(raw)
@@ -383,20 +391,21 @@ class _Connection:
             passed_on = select_answered(raw, redirect.lead(route.address))
             try:
                 await asyncio.shield(begun)
-                await self._send(h11.Response(status_code=answer.status_code, headers=passed_on))
+                framing = AnswerFraming(self._head, answer.status_code, passed_on)
+                await self._write(framing.head)
                 async for piece in answer.stream:
                     received.add(piece)
                     receive(answer.status_code, answered, piece)
-                    await self._send(h11.Data(piece))
+                    await self._write(framing.frame(piece))
                 received.complete = True
-                await self._send(h11.EndOfMessage())
+                await self._write(framing.end())
             except Exception as fault:
-                # not as a ModelError: `_handle` would answer 502 after the head of this answer
+                # not as a ModelError, which `_go_live` would answer with a second head
                 raise ConnectionError(str(fault)) from None
             finally:
                 self._sent = Sent(
                     request=request,
-                    headers=headers,
+                    headers=self._head.headers,
                     status=answer.status_code,
                     answer_headers=answered,
                     received=received,
