@@ -6,10 +6,9 @@ exchange as a run, and `call_journal` that run while the call goes on. `relay` s
 library and its provider, `framing` is HTTP/1.1 on the library's side, `decisions` says what becomes
 of a request, and `headers` which headers pass; `live_exchange` is an exchange as it goes.
 `matching` finds the recorded answer to a request, with the masks of `claude_code` for the program
-of that name. Which cell a call belongs to is known
-to `notebook.cell.taping`. `taped_url` has the one name that notebooks import: `from agent_nb import
-tape`; `host_watch` sees each `contact` with a host that passes the tape by, and the `environment`
-leads child processes to a `tunnel`.
+of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url` has the
+one name that notebooks import: `from agent_nb import tape`; `host_watch` sees each `contact` with a
+host that passes the tape by, and the `environment` leads child processes to a `tunnel`.
 
 Order: claude_code, exchange, headers, providers, references, tunnel
 < columns, contact, conversations, environment, framing, live_exchange, spending

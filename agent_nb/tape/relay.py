@@ -1,6 +1,7 @@
 """The relay: a server on loopback that stands between a library and its provider.
 
-Why our own: a web server and an HTTP client added ten times the delay to the first byte.
+Why no web framework: it takes its time from each first byte. `tests/bench/tape.py` measures what
+this relay takes.
 
 Rules
 - It listens on 127.0.0.1 alone, and answers 404 to a path without its secret. It names its address

@@ -134,7 +134,10 @@ class NotebookTape:
         try:
             latest = executions_of(self._session.shell).latest
             calls = self._calls.get(latest.id) if latest is not None else None
-            return calls is not None and (calls.mode == "replay" or calls.is_live)
+            if calls is None:
+                return False
+            streams = any(each.open for each in self._calls.values())
+            return calls.mode == "replay" or calls.is_live or not streams
         finally:
             self._lock.release()
 
