@@ -389,7 +389,7 @@ def test_the_secret_of_the_tape_is_a_secret_of_our_own_runs():
     assert "secret of the tape" not in collect_secrets()
 
 
-def test_variables_that_are_diverted_later_leave_the_earlier_secrets_hidden():
+def test_diverting_more_variables_leaves_the_earlier_secrets_hidden():
     try:
         DIVERTED.divert({}, {"one": "first secret"})
         DIVERTED.divert({}, {"other": "second secret"})
