@@ -71,21 +71,17 @@ _LIST_KEYWORDS = {
 
 
 def write_shared_rules(
-    tools: Sequence[ToolSpec],
-    *,
-    small: bool,
-    has_results: bool,
-    answer_schema: OutputSchema | None = None,
+    tools: Sequence[ToolSpec], *, small: bool, has_results: bool, reply: OutputSchema | None = None
 ) -> list[str]:
     """Return the rules that the dialects share: `reply`, and those of thoughts.
 
     `plan` is the thought before calls, `settled` the thought before the reply; without tools there
     is only `thought`. `small`: for a small model. `has_results`: the run has results of calls
-    already. `answer_schema`: the schema of the reply, if it is JSON.
+    already. `reply`: the schema of the reply, if that is JSON.
     """
     rules = _choose_small_rules(tools, has_results=has_results) if small else _choose_rules(tools)
-    if answer_schema is not None:
-        rules["reply"] = write_json_term(make_answer_schema(answer_schema))
+    if reply is not None:
+        rules["reply"] = write_json_term(make_answer_schema(reply))
     return ["%llguidance {}", *(f"{name}: {body}" for name, body in rules.items())]
 
 

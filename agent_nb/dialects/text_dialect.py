@@ -80,9 +80,7 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        rules = grammar.write_shared_rules(
-            tools, small=small, has_results=answered, answer_schema=answer
-        )
+        rules = grammar.write_shared_rules(tools, small=small, has_results=answered, reply=answer)
         return "\n".join([*rules, *self.turn_rules(tools), ""])
 
     def parser(self) -> Parser:

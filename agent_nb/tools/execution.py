@@ -249,9 +249,9 @@ def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
     # an object such as {"percent": 65} has a fraction too, but may be the result
     if reported.fraction is not None and isinstance(item, float | int | Update):
         return last
-    if isinstance(item, Update):
-        return reported.text if reported.data is None else reported.data
-    return item
+    if not isinstance(item, Update):
+        return item
+    return reported.text if reported.data is None else reported.data
 
 
 def _cancel_requested() -> bool:

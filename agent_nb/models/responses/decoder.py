@@ -30,29 +30,23 @@ _PROGRESS_ENDINGS = (
     ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
     ".failed", ".partial_image", ".done", ".added",
 )  # fmt: skip
+# type of an item with blocks -> the class of their parts
+_PART_CLASSES: dict[str, type[Text | Thought]] = {MESSAGE: Text, REASONING: Thought}
 
 
 class _BlockType(NamedTuple):
     """One type of block; `number_field` of its events has the block's number within the item."""
 
-    part_class: type[Text | Thought]
     item_type: str
     number_field: str
 
 
-class _OpenBlock(NamedTuple):
-    """A block of which a piece was emitted, but not the end."""
-
-    entry: Item
-    part_class: type[Text | Thought]
-
-
 # beginning of an event's type -> the type of block that it is about
 _BLOCK_TYPES = {
-    "response.output_text": _BlockType(Text, MESSAGE, "content_index"),
-    "response.refusal": _BlockType(Text, MESSAGE, "content_index"),
-    "response.reasoning_text": _BlockType(Thought, REASONING, "content_index"),
-    "response.reasoning_summary_text": _BlockType(Thought, REASONING, "summary_index"),
+    "response.output_text": _BlockType(MESSAGE, "content_index"),
+    "response.refusal": _BlockType(MESSAGE, "content_index"),
+    "response.reasoning_text": _BlockType(REASONING, "content_index"),
+    "response.reasoning_summary_text": _BlockType(REASONING, "summary_index"),
 }
 _BLOCK_PIECES = {f"{beginning}.delta": block for beginning, block in _BLOCK_TYPES.items()}
 _BLOCK_ENDS = {f"{beginning}.done": block for beginning, block in _BLOCK_TYPES.items()}
@@ -71,7 +65,7 @@ class ResponsesDecoder(EventDecoder):
         self._halves = SurrogatePairs()  # half a character at the end of a piece, by block
         self._head: Head | None = None  # as emitted last
         self._items = Items()
-        self._open_blocks: dict[str, _OpenBlock] = {}  # by name
+        self._open_blocks: dict[str, Item] = {}  # name of the block -> its entry
         self._unknown_types: set[str] = set()  # of events; each is emitted once, as Extra
         self._call_fault = CUT  # the fault of a call that is still open at the end, "" for none
 
@@ -193,7 +187,7 @@ class ResponsesDecoder(EventDecoder):
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Close an item and its blocks; emit its content if none was streamed."""
-        for block in [b for b, open_ in self._open_blocks.items() if open_.entry is entry]:
+        for block in [b for b, owner in self._open_blocks.items() if owner is entry]:
             self._close_block(block, out)
         entry.done = True
         if entry.type == CALL:
@@ -208,16 +202,14 @@ class ResponsesDecoder(EventDecoder):
 
     def _emit_texts(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Emit the texts of a message, or of reasoning, that was not streamed."""
-        if entry.type not in (MESSAGE, REASONING):
+        if entry.type not in _PART_CLASSES:
             return
-        part_class = Text if entry.type == MESSAGE else Thought
         is_summary = entry.type == REASONING and not item.get("content")
-        for number, text in enumerate(
-            _list_texts(item.get("summary" if is_summary else "content"))
-        ):
+        field = "summary" if is_summary else "content"
+        for number, text in enumerate(_list_texts(item.get(field))):
             block = _name_block(entry, number, is_summary=is_summary)
             entry.stream()
-            out += [part_class(text, block), Close(block)]
+            out += [_PART_CLASSES[entry.type](text, block), Close(block)]
 
     def _emit_arguments(self, entry: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
@@ -245,10 +237,10 @@ class ResponsesDecoder(EventDecoder):
         entry = self._items.find_for_piece(block_type.item_type, keys_of(event))
         block = _find_block(entry, block_type, event)
         text = self._halves.feed(block, piece)
-        self._open_blocks[block] = _OpenBlock(entry, block_type.part_class)
+        self._open_blocks[block] = entry
         entry.stream()
         if text:
-            out.append(block_type.part_class(text, block))
+            out.append(_PART_CLASSES[entry.type](text, block))
 
     def _end_block(self, block_type: _BlockType, event: dict[str, Any], out: list[Part]) -> None:
         """Close a block; emit it whole if its item never streamed."""
@@ -267,9 +259,9 @@ class ResponsesDecoder(EventDecoder):
 
     def _close_block(self, block: str, out: list[Part], *, incomplete: bool = False) -> None:
         """Close a block; emit half a character that waits in it."""
-        part_class = self._open_blocks.pop(block).part_class
+        entry = self._open_blocks.pop(block)
         if half := self._halves.end(block):
-            out.append(part_class(half, block))
+            out.append(_PART_CLASSES[entry.type](half, block))
         out.append(Close(block, incomplete=incomplete))
 
 
