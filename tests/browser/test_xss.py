@@ -20,7 +20,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.widgets.keys import KEYS
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.early, pytest.mark.timeout(600)]
 
 CORPUS = [case["text"] for case in json.loads((DATA / "xss.json").read_text(encoding="utf-8"))]
 BATCH = 8

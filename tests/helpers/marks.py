@@ -56,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.iter_markers("long")):
             item.add_marker(pytest.mark.slow)
+    # the sort is stable: the tests of a module stay together
+    items.sort(key=lambda item: not any(item.iter_markers("early")))
 
 
 def _beyond_few(items: list[pytest.Item]) -> Iterator[pytest.Item]:

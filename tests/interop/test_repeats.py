@@ -12,7 +12,7 @@ import pytest
 from agent_nb.record.normalize import normalize_value
 from agent_nb.rows.recorded_runs import runs
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.kernel, pytest.mark.early, pytest.mark.timeout(3600)]
 
 REPEATS = int(os.environ.get("AGENT_NB_REPEATS", "1"))
 A_FEW = ["scripted.ipynb"]  # of the examples, in the fast runs

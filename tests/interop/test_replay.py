@@ -21,6 +21,7 @@ from agent_nb.rows.recorded_runs import runs
 pytestmark = [
     pytest.mark.usefixtures("others"),
     pytest.mark.kernel,
+    pytest.mark.early,
     pytest.mark.extra,
     pytest.mark.timeout(300),
 ]
