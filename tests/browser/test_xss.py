@@ -216,7 +216,7 @@ def test_jupyterlab_trusted(lab, kind):
         "text/html": f"{OUTPUT} .agent-nb",
         "text/markdown": f"{OUTPUT}.jp-RenderedMarkdown",
     }[kind]
-    cell = lab.add("")
+    cell, done = lab.add(""), lab.add("done()")
     lab.page.bring_to_front()
     for number in range(len(batches())):
         code = f"show({kind!r}, corpus[{number * BATCH}:{(number + 1) * BATCH}]); print('batch {number}')"
@@ -232,7 +232,8 @@ def test_jupyterlab_trusted(lab, kind):
         assert lab.page.evaluate(TOPMOST, ".jp-Toolbar button, .jp-Cell-inputArea .cm-content") == 0
         if kind == "live":
             assert lab.button(cell, "Approve").count() == 1
-            lab.run("done()")
+            lab.start(done)
+            lab.wait(done)
     assert lab.wrong == []
 
 
