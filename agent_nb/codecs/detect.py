@@ -31,6 +31,11 @@ def named(name: str) -> tuple[Codec, str]:
     return codec, form
 
 
+def load_codec(name: str) -> Codec:
+    """Return the codec for a name `codec` or `codec:form`. Raises UsageError if unknown."""
+    return named(name)[0]
+
+
 def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
     """Return (score, codec name) for every codec, best first; `head` is a stream's beginning."""
     text = head if isinstance(head, str) else head[:HEAD_SIZE].decode("utf-8", "replace")
@@ -45,7 +50,7 @@ def _score(name: str, lines: list[str]) -> float:
     """Return the score of one codec; an installed one that cannot be used scores 0."""
     try:
         with blame_plugin("codecs", name):
-            score = float(named(name)[0].sniff(lines))
+            score = float(load_codec(name).sniff(lines))
     except AgentError:
         return 0.0
     return score if 0 <= score <= 1 else 0.0
@@ -59,7 +64,7 @@ def detect(head: bytes | str) -> Codec:
         raise UsageError(
             f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranking))}."
         )
-    return named(name)[0]
+    return load_codec(name)
 
 
 class Detector:

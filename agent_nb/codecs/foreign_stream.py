@@ -3,9 +3,10 @@
 Why in one place: `decode`, `convert` and `watch` accept the same items, and detect formats alike.
 
 Rules
-- The format is the one named; otherwise the first items are held until they show the format.
-- Items that are events are not decoded. A stream without a named format that begins with one is
-  canonical.
+- An item is what a caller feeds, a piece what a decoder takes: bytes, an object or an event.
+- The format is the one named; without a name, the first pieces are held until they show it.
+- A piece that is an event is not decoded. A stream without a named format that begins with an event
+  is canonical.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from ..wire import dumps, nearest_json
 from .base import Codec
 from .coerce import ItemCoercer, Piece, suggest_adapter
 from .contract import Decoder
-from .detect import Detector, detect, named
+from .detect import Detector, detect, load_codec
 from .losses import Losses
 
 _CANONICAL = "canonical"
 
 
 class ForeignStream:
-    """Reads one stream: items in, events out. `codec` None: detected.
+    """Reads one stream: feed items, get events.
 
-    Raises UsageError if the codec is unknown.
+    `codec`: the name of the format; None detects it. `strict`: a loss raises WireError.
     """
 
     def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:
-        self.codec: Codec | None = named(codec)[0] if codec is not None else None
+        """Raise UsageError if the codec is unknown."""
+        self.codec: Codec | None = load_codec(codec) if codec is not None else None
         self._strict = strict
         self._decoder: Decoder | None = None
         self._coercer = ItemCoercer()
-        self._held: list[Piece] = []  # pieces that came before the format was clear
+        self._held: list[Piece] = []  # until the format is known
         self._detector = Detector()
         self._item_type: type | None = None  # the type of the first item, for hints
 
@@ -46,11 +48,11 @@ class ForeignStream:
         return self._decoder.losses if self._decoder is not None else Losses()
 
     def require_codec(self) -> Codec:
-        """Return the codec, at the end of the stream. Raises UsageError if no format is likely."""
+        """Return the codec, once the stream has ended. Raises UsageError if no format is likely."""
         return self.codec or self._detect()
 
     def new_settler(self) -> Settler:
-        """Return a settler, which adds the missing ends of runs. Raises as `require_codec`."""
+        """Return an object that adds the missing ends of runs. Raises as `require_codec`."""
         codec = self.require_codec()
         return Settler(codec.name, interleaves=codec.interleaves, may_lack_end=codec.may_lack_end)
 
@@ -76,17 +78,19 @@ class ForeignStream:
 
     def _feed_piece(self, piece: Piece) -> list[Event]:
         if self._decoder is not None:
-            return self._read(self._decoder, piece)
+            return _read_piece(self._decoder, piece)
         self._held.append(piece)
-        clear = self.codec is not None or isinstance(piece, Event)
-        return self._begin_reading() if clear or self._detector.feed(_as_bytes(piece)) else []
+        is_format_known = self.codec is not None or isinstance(piece, Event)
+        is_ready = is_format_known or self._detector.feed(_as_bytes(piece))
+        return self._begin_reading() if is_ready else []
 
     def _begin_reading(self) -> list[Event]:
+        """Make the decoder, of the format that the held pieces show; return their events."""
         pieces, self._held = self._held, []
         if self.codec is None:
-            self.codec = named(_CANONICAL)[0] if isinstance(pieces[0], Event) else self._detect()
+            self.codec = load_codec(_CANONICAL) if isinstance(pieces[0], Event) else self._detect()
         decoder = self._decoder = self.codec.decoder(strict=self._strict)
-        return [event for piece in pieces for event in self._read(decoder, piece)]
+        return [event for piece in pieces for event in _read_piece(decoder, piece)]
 
     def _detect(self) -> Codec:
         try:
@@ -94,10 +98,11 @@ class ForeignStream:
         except UsageError as fault:
             raise UsageError(f"{fault} {suggest_adapter(self._item_type)}".rstrip()) from fault
 
-    def _read(self, decoder: Decoder, piece: Piece) -> list[Event]:
-        if isinstance(piece, Event):
-            return [piece]
-        return decoder.read(piece) if isinstance(piece, Mapping) else decoder.feed(piece)
+
+def _read_piece(decoder: Decoder, piece: Piece) -> list[Event]:
+    if isinstance(piece, Event):
+        return [piece]
+    return decoder.read(piece) if isinstance(piece, Mapping) else decoder.feed(piece)
 
 
 def _as_bytes(piece: Any) -> bytes:
