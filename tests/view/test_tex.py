@@ -16,7 +16,7 @@ from agent_nb.view.draw import html, markdown
 from agent_nb.view.markdown.stream import MarkdownStream, render
 from agent_nb.view.markdown.tex import DEEPEST, TIGHT, harmless, refused
 from agent_nb.view.widgets.kit import Kit
-from agent_nb.view.widgets.slots import Still
+from agent_nb.view.widgets.slots import Static
 
 ORDINARY = [
     r"x^2 + y^2 = z^2",
@@ -395,7 +395,7 @@ def test_only_an_answer_is_typeset_in_the_live_view():
     answer = nodes.Prose("$z$")
     kinds = {}
     for node in (row, foreign, answer):
-        slot = Still(Kit(lambda _: None, {}))
+        slot = Static(Kit(lambda _: None, {}))
         slot.update((row, node))
         kinds[type(node)] = slot.widgets[0]
     assert type(kinds[nodes.Row]) is type(kinds[nodes.Html]) is w.HTML

@@ -16,11 +16,13 @@ from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
 from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
+from agent_nb.view.state.text import Text
 from agent_nb.view.views import GONE
 from agent_nb.view.widgets import prose as prose_slot
-from agent_nb.view.widgets import root, slots
-from agent_nb.view.widgets.board import style_sheet
+from agent_nb.view.widgets import root, slots, steps
+from agent_nb.view.widgets.board import SLOTS, style_sheet
 from agent_nb.view.widgets.keys import ACTION, FORM, KEYS
+from agent_nb.view.widgets.kit import Kit
 
 
 class Acts(list[tuple[str, Any]]):
@@ -432,8 +434,15 @@ def test_a_run_inside_a_call_needs_widgets_only_while_it_asks():
     line = nodes.Row((nodes.T("a call"),))
     for asked_for, expected in ((line, False), (nodes.Form((line,)), True)):
         run = nodes.Fold((line,), (nodes.Panel((nodes.Step("k", nodes.Stack((asked_for,))),)),))
-        assert slots.moves(run) is expected
-        assert slots.moves(nodes.Box((run,))) is expected
+        assert slots.needs_widgets(run) is expected
+        assert slots.needs_widgets(nodes.Box((run,))) is expected
+
+
+def test_a_step_that_becomes_a_growing_text_shows_that_text():
+    step = steps.Step(Kit(lambda _: None, SLOTS))
+    step.show(nodes.Step("k", nodes.Row((nodes.T("a call"),))))
+    step.show(nodes.Step("k", nodes.Prose(Text("an answer"), key="p")))
+    assert "an answer" in step.widgets[0].children[0].children[0].value
 
 
 def test_without_clicks_the_button_says_what_to_use(acts, begun):

@@ -20,13 +20,13 @@ from .controls import Buttons, Editor, Form, Head
 from .kit import Kit, Press
 from .prose import Prose
 from .root import Root, Watch
-from .slots import Several, Slot, moves
-from .steps import Bar, Drawn, Fold, Panel, Step
+from .slots import Part, Slot, Stack, needs_widgets
+from .steps import Bar, Fold, Interactive, Panel, Step
 
 # type of a node -> the class of the slot that shows it
 SLOTS: dict[type[Node], type[Slot]] = {
-    nodes.Stack: Several,
-    nodes.Box: Several,
+    nodes.Stack: Stack,
+    nodes.Box: Stack,
     nodes.Panel: Panel,
     nodes.Step: Step,
     nodes.Fold: Fold,
@@ -34,7 +34,7 @@ SLOTS: dict[type[Node], type[Slot]] = {
     nodes.Bar: Bar,
     nodes.Buttons: Buttons,
     nodes.Editor: Editor,
-    nodes.Interactive: Drawn,
+    nodes.Interactive: Interactive,
     nodes.Form: Form,
     nodes.Row: Head,
 }
@@ -54,7 +54,7 @@ def style_sheet() -> str:
     return "\n".join((with_values, *rooms, css()))
 
 
-class Board(Several):
+class Board(Stack):
     """A whole page as widgets; `root` is the widget to display, made with the board.
 
     The style sheet shows the node of `gone` instead of what needs a kernel, once the kernel
@@ -82,19 +82,19 @@ class Board(Several):
         """The widget to display."""
         return self._root
 
-    def parts(self, node: Any) -> list[tuple[object, Any]]:
+    def parts(self, node: nodes.Page) -> list[tuple[object, Part]]:
         """Return the sections by key.
 
         A section that has a slot of its own keeps it when it stops moving: front ends recreate
         every child after a new one.
         """
-        parts: list[tuple[object, Any]] = []
+        parts: list[tuple[object, Part]] = []
         for section in node.sections:
             key = (section.key, type(section.child))
-            if moves(section.child) or key in self._slots:
+            if needs_widgets(section.child) or key in self._slots:
                 parts.append((key, section.child))
             else:
-                parts.append(((section.key, "still"), (section,)))
+                parts.append(((section.key, "static"), (section,)))
         return parts
 
     def draw(self, page: nodes.Page) -> int:

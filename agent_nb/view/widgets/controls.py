@@ -19,7 +19,7 @@ from ..draw import html
 from .beside_cell import hear_beside_cell
 from .keys import ACTION, FORM, KEYS
 from .kit import Kit
-from .slots import Several, Slot
+from .slots import Slot, Stack
 
 MOST_ROWS = 24  # of a text area; a longer text scrolls
 CODE_ROWS = 2  # of an area for code, at least
@@ -35,7 +35,7 @@ class Buttons(Slot):
         self._buttons: dict[str, Any] = {}  # widgets by key
         self._nodes: dict[str, nodes.Button] = {}
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Buttons) -> None:
         """Show the buttons."""
         buttons = {b.key: self._button(b) for b in node.children}
         removed = [b for key, b in self._buttons.items() if key not in buttons]
@@ -77,7 +77,7 @@ class Head(Slot):
         self._buttons = Buttons(kit)
         self._line: Any = None  # a widget, from the first `update` on
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Row) -> None:
         """Show the row; what did not change is not sent, since the node is new with every event."""
         value = html.draw_html(node)
         if not self.widgets:
@@ -91,7 +91,7 @@ class Head(Slot):
         self._buttons.update(nodes.Buttons(node.buttons))
 
 
-class Form(Several):
+class Form(Stack):
     """The controls of a question, which keys press too (see `keys`)."""
 
     classes = (FORM,)
@@ -100,7 +100,7 @@ class Form(Several):
         super().__init__(kit)
         self._keys = kit.html(KEYS, "agent-nb-keys")
 
-    def below(self, node: Any) -> list[Any]:
+    def below(self, node: nodes.Form) -> list[Any]:
         """Return the widget that listens to keys, then those of the controls."""
         return [self._keys, *super().below(node)]
 
@@ -123,7 +123,7 @@ class Editor(Slot):
         self._fields: list[tuple[nodes.Field, Any]] = []
         self._faults: list[Any] = []  # widgets: one below each field, then one below all
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Editor) -> None:
         """Make the fields once for each question, so that typed text stays; show the faults."""
         same_fields = [(f.name, f.kind) for f, _ in self._fields] == [
             (f.name, f.kind) for f in node.fields
@@ -136,7 +136,7 @@ class Editor(Slot):
             row = nodes.Row((nodes.T(fault, tone="bad"),), wrap=True, live=True)
             self.kit.set(widget, "value", html.draw_html(row) if fault else "")
 
-    def _make(self, node: Any) -> None:
+    def _make(self, node: nodes.Editor) -> None:
         self.forget()
         self._about = node.about
         self._fields = [(field, make_field(field, self.kit)) for field in node.fields]

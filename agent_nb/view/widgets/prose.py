@@ -56,7 +56,7 @@ class Prose(Slot):
         self._placed = 0  # pieces of the stream's `frozen` that are in `_parts`
         self._formulas = 0  # characters of the parts with formulas
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Prose) -> None:
         """Show the new part of the text."""
         stream = stream_of(node.text, closed=not node.open)
         tail = compact(stream.tail(caret=True)) if node.open else ""

@@ -3,8 +3,8 @@
 Why: a front end that gets a new widget loses the scroll position and what the user typed.
 
 Rules
-- A *moving* node is one whose widgets change or take input. It has a slot of its own; its static
-  neighbours share one HTML widget, but for images, which have one each.
+- A moving node is one whose widgets change or take input (`needs_widgets`). It has a slot of its
+  own. Its static neighbours share one HTML widget; only images have one each.
 - `Kit.slots` maps types of nodes to classes of slots, so that slots need not import each other.
 """
 
@@ -17,9 +17,11 @@ from ..draw import html
 from ..nodes import Node
 from .kit import Kit, has_formula
 
+Part = Node | tuple[Node, ...]  # what one slot shows: a moving node, or static ones
+
 
 class Slot:
-    """The widgets (in order) that show one node; a later node of the same type replaces it."""
+    """The widgets (in order) that show one part; a later part of the same type replaces it."""
 
     classes: tuple[str, ...] = ()
 
@@ -29,28 +31,28 @@ class Slot:
         self._shown: Any = None
 
     def show(self, node: Any) -> None:
-        """Show `node`, of the same type as the one before, unless it is shown already."""
+        """Show a part of the same type as the one before, unless it is shown already."""
         if node is not self._shown:
             self._shown = node
             self.update(node)
 
     def update(self, node: Any) -> None:
-        """Make or change the widgets so that they show `node`."""
+        """Make or change the widgets so that they show a part."""
 
     def close(self) -> None:
         """Retire the widgets."""
         self.kit.retire(self.widgets)
 
 
-class Still(Slot):
+class Static(Slot):
     """Static nodes in one HTML widget."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._nodes: tuple[Node, ...] = ()
 
-    def update(self, node: Any) -> None:
-        """Show a tuple of nodes."""
+    def update(self, node: tuple[Node, ...]) -> None:
+        """Show the nodes, unless they are shown already, perhaps in another tuple."""
         if self.widgets and self._nodes == node:
             return
         self._nodes = node
@@ -62,35 +64,35 @@ class Still(Slot):
             self.widgets = [self.kit.html(value, typeset=html.MATH in value and has_formula(value))]
 
 
-class Several(Slot):
+class Stack(Slot):
     """Nodes one below the other, in a box; each part (see `parts`) has a slot."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slots: dict[object, Slot] = {}
 
-    def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the parts in order: a key, and a moving node or a tuple of static ones.
+    def parts(self, node: Any) -> list[tuple[object, Part]]:
+        """Return the parts of a node in order, each with a key.
 
         The part with the same key in the next node gets the same slot.
         """
-        parts: list[tuple[object, Any]] = []
+        parts: list[tuple[object, Part]] = []
         static: list[Node] = []
         charts = 0
         for child in node.children:
-            if not moves(child) and not isinstance(child, nodes.Image):
+            if not needs_widgets(child) and not isinstance(child, nodes.Image):
                 static.append(child)
                 continue
             if static:
-                parts.append(((len(parts), "still"), tuple(static)))
+                parts.append(((len(parts), "static"), tuple(static)))
                 static = []
             if isinstance(child, nodes.Interactive):  # its number is its key, whatever comes before
                 charts += 1
-                parts.append((("drawn", charts), child))
+                parts.append((("chart", charts), child))
                 continue
             # a picture has its own widget: it is not sent again when its neighbours change
-            parts.append(((len(parts), type(child)), child if moves(child) else (child,)))
-        return [*parts, *([((len(parts), "still"), tuple(static))] if static else [])]
+            parts.append(((len(parts), type(child)), as_part(child)))
+        return [*parts, *([((len(parts), "static"), tuple(static))] if static else [])]
 
     def update(self, node: Any) -> None:
         """Show the children."""
@@ -103,9 +105,7 @@ class Several(Slot):
         """Show each part of `node` in its slot, close the other slots, return the widgets."""
         slots: dict[object, Slot] = {}
         for key, part in self.parts(node):
-            slot = self._slots.get(key) or (
-                Still(self.kit) if isinstance(part, tuple) else make_slot(part, self.kit)
-            )
+            slot = self._slots.get(key) or make_slot(part, self.kit)
             slot.show(part)
             slots[key] = slot
         for key, slot in self._slots.items():
@@ -115,13 +115,18 @@ class Several(Slot):
         return [widget for slot in slots.values() for widget in slot.widgets]
 
 
-def make_slot(node: Node, kit: Kit) -> Slot:
-    """Return an empty slot for a moving node."""
-    slot: Slot = kit.slots[type(node)](kit)
+def make_slot(part: Part, kit: Kit) -> Slot:
+    """Return an empty slot for a part."""
+    slot: Slot = Static(kit) if isinstance(part, tuple) else kit.slots[type(part)](kit)
     return slot
 
 
-def moves(node: Node) -> bool:
+def as_part(node: Node) -> Part:
+    """Return a node as a part of its own."""
+    return node if needs_widgets(node) else (node,)
+
+
+def needs_widgets(node: Node) -> bool:
     """Return whether a node needs widgets of its own in the live view."""
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
@@ -131,7 +136,7 @@ def moves(node: Node) -> bool:
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
-        return any(moves(child) for child in node.children)
+        return any(needs_widgets(child) for child in node.children)
     return isinstance(
         node,
         nodes.Panel

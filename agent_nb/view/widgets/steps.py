@@ -1,11 +1,11 @@
-"""The steps of a run: panels, their rows, folds and bars.
+"""The steps of a run: panels, their rows, and the folds, charts and bars in them.
 
 Why: most steps of a long run have ended, and only those that move may cost messages.
 
 Rules
 - A step that stops moving becomes one HTML widget.
-- A fold opens or closes only if `open` of the new node differs from its own state; a reader's
-  choice reaches the node by `Presses.folds`.
+- A fold opens or closes only if `open` of the new node differs from the fold's state. A reader's
+  press changes that state, and by `Presses.folds` the following nodes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..draw import html
 from ..folds import STEP
 from .beside_cell import hear_beside_cell
 from .kit import Kit
-from .slots import Several, Slot, Still, make_slot, moves
+from .slots import Part, Slot, Stack, as_part, make_slot
 
 
-class Panel(Several):
+class Panel(Stack):
     """Steps, each found again by its key."""
 
     classes = ("agent-nb-panel",)
 
-    def parts(self, node: Any) -> list[tuple[object, Any]]:
+    def parts(self, node: nodes.Panel) -> list[tuple[object, Part]]:
         """Return the steps by key."""
         return [((step.key, "step"), step) for step in node.steps]
 
@@ -37,26 +37,27 @@ class Step(Slot):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
-        self._slot: Slot | None = None
-        self._kind: object = None  # the type of the moving node, or "still"
+        self._slot = Slot(kit)  # an empty one, until the first update
+        self._part_type: type | None = None  # of the part in the slot; `tuple` if it is static
 
-    def update(self, node: Any) -> None:
-        """Show the step; its widget changes when it starts or stops moving."""
-        kind: object = type(node.child) if moves(node.child) else "still"
-        if kind != self._kind or self._slot is None:
-            if self._slot is not None:
-                self._slot.close()
-            self._slot = make_slot(node.child, self.kit) if kind != "still" else Still(self.kit)
-            self._kind = kind
-        self._slot.show((node.child,) if kind == "still" else node.child)
-        if kind is nodes.Prose:  # in a box of the row, since the text has a padding of its own
+    def update(self, node: nodes.Step) -> None:
+        """Show the step; it gets another widget when it starts or stops moving."""
+        part = as_part(node.child)
+        if type(part) is not self._part_type:
+            self._slot.close()
+            self._slot, self._part_type, self.widgets = make_slot(part, self.kit), type(part), []
+        self._slot.show(part)
+        if isinstance(part, nodes.Prose):  # in a box, since the text has a padding of its own
             self.widgets = self.widgets or [self.kit.box(self._slot.widgets)]
         else:
             self.widgets = self._slot.widgets
-        tint = (f"agent-nb-{node.tone}",) if node.tone else ()
-        # a row without a fold's marker is indented by the width of one
-        line = () if node.marked else ("agent-nb-line",)
-        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
+        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *_row_classes(node)))
+
+
+def _row_classes(step: nodes.Step) -> tuple[str, ...]:
+    """Return the classes of the row: its indent, as wide as the marker of a fold, and its tint."""
+    indent = () if step.marked else ("agent-nb-line",)
+    return (*indent, f"agent-nb-{step.tone}") if step.tone else indent
 
 
 class Fold(Slot):
@@ -70,25 +71,29 @@ class Fold(Slot):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
-        self._body = Several(kit)
+        self._body = Stack(kit)
         self._open = False  # as the last node or the reader set it
         self._key = ""
+        # widgets, from the first update on
+        self._button: Any = None
+        self._summary: Any = None
+        self._body_box: Any = None
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Fold) -> None:
         """Show the fold."""
         self._body.show(nodes.Stack(node.body))
         self._key = node.key
         if not self.widgets:
-            self._begin(node)
+            self._make_widgets(node)
         if self._open != node.open:
-            self._open = node.open
+            self._open = node.open  # before the button changes, which calls `_on_toggle`
             self.kit.set(self._button, "value", node.open)
         self.kit.set(self._button, "description", node.title)
-        self.kit.set(self._line, "value", html.summary_line(node))
-        room = (f"agent-nb-room-{round(node.lines / STEP)}",) if node.lines else ()
-        self.kit.set(self._room, "_dom_classes", ("agent-nb-body", *room))
+        self.kit.set(self._summary, "value", html.summary_line(node))
+        height = (f"agent-nb-room-{round(node.lines / STEP)}",) if node.lines else ()
+        self.kit.set(self._body_box, "_dom_classes", ("agent-nb-body", *height))
 
-    def _begin(self, node: Any) -> None:
+    def _make_widgets(self, node: nodes.Fold) -> None:
         self.kit.sent += 1  # the button, which the kit does not make
         self._open = node.open
         self._button = w.ToggleButton(
@@ -99,21 +104,21 @@ class Fold(Slot):
             style=self.kit.toggle,
         )
         self._acknowledge = hear_beside_cell(self._button)
-        self._button.observe(self._toggled, "value")
-        self._line = self.kit.html(html.summary_line(node))
-        self._room = self.kit.box(self._body.widgets, "agent-nb-body")
-        self.widgets = [self.kit.box([self._button, self._line, self._room], *self.classes)]
+        self._button.observe(self._on_toggle, "value")
+        self._summary = self.kit.html(html.summary_line(node))
+        self._body_box = self.kit.box(self._body.widgets, "agent-nb-body")
+        children = [self._button, self._summary, self._body_box]
+        self.widgets = [self.kit.box(children, *self.classes)]
 
-    def _toggled(self, change: Any) -> None:
-        """Pass on that the reader opened or closed the body; changes of our own do nothing."""
-        is_open = change.new
-        if is_open != self._open:
+    def _on_toggle(self, change: Any) -> None:
+        """Pass on that the reader opened or closed the body; a change by `update` does nothing."""
+        if change.new != self._open:
             self._acknowledge()
-            self._open = is_open
-            self.kit.press(nodes.Button("fold", "", {"key": self._key, "open": is_open}))
+            self._open = change.new
+            self.kit.press(nodes.Button("fold", "", {"key": self._key, "open": self._open}))
 
 
-class Drawn(Slot):
+class Interactive(Slot):
     """A chart or a widget, drawn by the front end from its MIME bundle.
 
     The trait `outputs` is set, since `with output:` would capture displays of the cell's code.
@@ -121,7 +126,7 @@ class Drawn(Slot):
 
     classes = ("agent-nb-drawn",)
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Interactive) -> None:
         """Show the bundle."""
         outputs = ({"output_type": "display_data", "data": node.data, "metadata": {}},)
         if not self.widgets:
@@ -134,7 +139,7 @@ class Drawn(Slot):
 class Bar(Slot):
     """A progress bar and its label."""
 
-    def update(self, node: Any) -> None:
+    def update(self, node: nodes.Bar) -> None:
         """Move the bar."""
         value = round(max(0.0, min(1.0, node.fraction or 0.0)), 3)
         label = html.bar_words(node)
