@@ -5,7 +5,7 @@ tools. Other rooms collect the tools of a run, run calls, and describe the varia
 
 Order: base, capture, chart_notes, docstrings, figure_artists, offered_code, paths, plain_schema,
   safe_types, source_text, threads, values, variable_facts, wrappers
-< command_line, display, frames, plain_values, read_files, reads, text_excerpt
+< command_line, display, file_digests, frames, plain_values, reads, text_excerpt
 < charts, signature, source
 < pictures
 < kernel_permissions, project_source, results, schema
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from .mcp.server import Server as Server
     from .offered_code import ADD_CELL as ADD_CELL
     from .offered_code import find_code_fault as find_code_fault
+    from .paths import open_confined as open_confined
     from .pictures import Figures as Figures
     from .policy import Policy as Policy
     from .policy_check import load_checked_policy as load_checked_policy
     from .policy_file import read_policy_offer as read_policy_offer
     from .project_source import ProjectSearch as ProjectSearch
-    from .read_files import open_confined as open_confined
     from .reads import find_used_variables as find_used_variables
     from .results import convert_error as convert_error
     from .runner import ToolRunner as ToolRunner
@@ -88,12 +88,12 @@ _NAMES = {
     "mcp.hub": "HUB",
     "mcp.server": "Server",
     "offered_code": "ADD_CELL find_code_fault",
+    "paths": "open_confined",
     "pictures": "Figures",
     "policy": "Policy",
     "policy_check": "load_checked_policy",
     "policy_file": "read_policy_offer",
     "project_source": "ProjectSearch",
-    "read_files": "open_confined",
     "reads": "find_used_variables",
     "results": "convert_error",
     "runner": "ToolRunner",

@@ -23,7 +23,7 @@ from annotated_types import Ge
 
 from ..errors import ToolError, did_you_mean
 from ..wire import replace_surrogates
-from . import read_files
+from . import file_digests
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .paths import ConfinedPath, check_new, is_private, locate_file, open_existing, open_parent
@@ -73,7 +73,7 @@ def read(
     """
     target = locate_file(context.folder, file)
     with os.fdopen(_open(target), "rb") as raw:
-        read_files.note_digest(context.state, target, raw)
+        file_digests.note_digest(context.state, target, raw)
         return read_excerpt(raw, target, context, offset, limit)
 
 

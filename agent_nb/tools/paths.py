@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import stat
@@ -137,6 +138,11 @@ def open_existing(target: ConfinedPath, folder: bool = False) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def open_confined(folder: str, name: str) -> io.BufferedReader:
+    """Open the regular file `name` below `folder`. Raises as `locate_file` and `open_existing`."""
+    return os.fdopen(open_existing(locate_file(folder, name)), "rb")
 
 
 def _check_kind(mode: int, folder: bool, name: str) -> None:

@@ -25,7 +25,7 @@ import msgspec
 
 from ..errors import ToolError, did_you_mean, unknown_name
 from ..wire import Redaction, dumps
-from . import read_files
+from . import file_digests
 from .approval import Approver
 from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
 from .execution import call_tool
@@ -73,10 +73,10 @@ class ToolRunner:
 
     def files(self) -> dict[str, str]:
         """Return the digests, by name, of the files that calls read and that have not changed."""
-        return read_files.find_unchanged(self._state, self.folder)
+        return file_digests.list_unchanged_digests(self._state, self.folder)
 
     #: `files` has digests of this kind; "" for a file that cannot be read or is too large
-    digest_file = staticmethod(read_files.digest_file)
+    digest_file = staticmethod(file_digests.digest_file)
 
     async def run(
         self,

@@ -16,32 +16,28 @@ import os
 from typing import Any
 
 from ..errors import ToolError
-from .paths import ConfinedPath, locate_file, open_existing
+from .paths import ConfinedPath, open_confined
 
 LARGEST = 64_000_000  # bytes of a file that is hashed
-# key in `ToolContext.state` of: name -> digest, "" for a file that has changed or is too large
+# `ToolContext.state[_STATE]` maps name -> digest; "" marks a file that changed between two reads or
+# is too large
 _STATE = "files read"
 
 
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
-    """Note in `state` (`ToolContext.state`) the digest of the file `raw`, open at its start."""
+    """Note in `state` (`ToolContext.state`) the digest of the file `path`, just opened as `raw`."""
     digests = state.setdefault(_STATE, {})
     name, digest = "/".join(path.parts), _hash_file(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""
 
 
-def find_unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
-    """Return the digests, by name, of the files that were read and have not changed."""
+def list_unchanged_digests(state: dict[str, Any], folder: str) -> dict[str, str]:
+    """Return the digests by name of the files that were read and have not changed since."""
     return {
         name: digest
         for name, digest in sorted(state.get(_STATE, {}).items())
         if digest and digest == digest_file(folder, name)
     }
-
-
-def open_confined(folder: str, name: str) -> io.BufferedReader:
-    """Open a file below `folder`; `name` is checked by `paths`. Raises ToolError and OSError."""
-    return os.fdopen(open_existing(locate_file(folder, name)), "rb")
 
 
 def digest_file(folder: str, name: str) -> str:
@@ -56,6 +52,7 @@ def digest_file(folder: str, name: str) -> str:
 def _hash_file(raw: io.BufferedReader) -> str:
     if os.fstat(raw.fileno()).st_size > LARGEST:
         return ""
+    # 64 bits are enough to notice a change
     digest = hashlib.file_digest(raw, "sha256").hexdigest()[:16]
     raw.seek(0)  # the tool reads the file after this
     return digest
