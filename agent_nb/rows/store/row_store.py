@@ -127,7 +127,7 @@ class RowStore:
         if new:
             self._written.clear()
             for former in self._file.former:
-                row_carry.carry_rows(former, connection, self._key)
+                row_carry.copy_former_rows(former, connection, self._key)
             row_claims.enter_store(connection, self._name, self._owner, self._now())
             return 1
         if not row_claims.count_transaction(connection, self._name, self._transactions):
