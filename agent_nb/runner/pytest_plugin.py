@@ -5,8 +5,9 @@ Why: a project that tests with pytest gets its notebooks into the same run and r
 Rules
 - Without `--agent-nb` nothing is collected. Checkpoints and executed copies are never collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file, and
-  so find no records. So the environment variable `Launch.NOTEBOOK` names the file during every test
-  of a notebook, unless the user has set this variable.
+  find no records. So `AGENT_NB_NOTEBOOK` (`Launch.NOTEBOOK`) names the file during every test of a
+  notebook, unless the user has set this environment variable.
+- Our modules are imported in functions: pytest loads this file in every project.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 ENDING = ".ipynb"
-LEFT_OUT = (".run.ipynb", "-checkpoint.ipynb")  # how names of notebooks without a test end
+UNTESTED_ENDINGS = (".run.ipynb", "-checkpoint.ipynb")  # executed copies, Jupyter's checkpoints
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,10 +55,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:
     """Return a notebook to be tested, None for other files and without `--agent-nb`."""
-    is_tested = file_path.suffix == ENDING and not file_path.name.endswith(LEFT_OUT)
+    is_tested = file_path.suffix == ENDING and not file_path.name.endswith(UNTESTED_ENDINGS)
     if not is_tested or not parent.config.getoption("--agent-nb"):
         return None
-    file: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
+    file: NotebookFile = NotebookFile.from_parent(parent, path=file_path)  # untyped in pytest
     return file
 
 
