@@ -5,7 +5,9 @@ of event has attributes of its own, so a column needs a getter for each type.
 
 Rules
 - A getter sees one event; `frame` computes the columns that need more (`derived`).
-- `or None` in a getter: events of this type often lack the text, which is then a missing value.
+- A getter ends in `or None` where an empty text or list counts as a missing value.
+- A length of time stands twice: as a float (`seconds`, `duration_s`, `ttft_s`), which every library
+  accepts, and as a timedelta (`dt`, `duration`, `ttft`).
 """
 
 from __future__ import annotations
@@ -24,18 +26,17 @@ def _result_payload(event: e.Result) -> Any:
     return displayed if isinstance(event.content, str) else event.content
 
 
-def _column(name: str, kind: Kind, doc: str, of: str | Mapping[type, Getter] = "") -> Column:
-    """Return a column of the table of events.
+def _column(name: str, kind: Kind, doc: str, of: str | Mapping[type, Getter]) -> Column:
+    """Return a column; `of`: getters by type of event, or an attribute that every event has."""
+    return Column(name, kind, {e.Event: of} if isinstance(of, str) else of, doc=doc)
 
-    `of`: a getter for each type of event, or the attribute that every event has. "": the column is
-    derived.
-    """
-    getters: Mapping[type, Getter] = {e.Event: of} if isinstance(of, str) else of
-    return Column(name, kind, getters if of else {}, derived=not of, doc=doc)
+
+def _derived_column(name: str, kind: Kind, doc: str) -> Column:
+    return Column(name, kind, derived=True, doc=doc)
 
 
 def _usage(field: str) -> dict[type, Getter]:
-    """Return, by row type, the getter of one field of a turn's usage: tokens, cost or time."""
+    """Return the getter of one field of a turn's usage: tokens, cost or time."""
     return {e.Metric: lambda event: getattr(event.step, field)}
 
 
@@ -79,20 +80,22 @@ _PAYLOAD: dict[type, Getter] = {
     e.Think: "attributes",
     e.Result: _result_payload,
 }
-#: Where a run was recorded; every table has these columns.
+#: Which run, and where it was recorded; every table has these columns.
 PLACE_COLUMNS = (
-    _column("cell", "category", "The id of the cell that the run was recorded in."),
-    _column("notebook", "category", "The file that the run was read from."),
-    _column("run", "category", "The id of the run."),
+    _derived_column("cell", "category", "The id of the cell that the run was recorded in."),
+    _derived_column("notebook", "category", "The file that the run was read from."),
+    _derived_column("run", "category", "The id of the run."),
 )
 EVENT_COLUMNS: tuple[Column, ...] = (
     _column("turn", "count", "The model turn, from 1; 0 before the first.", "turn"),
-    _column("type", "category", "What kind of event it is: user, think, call, result, respond …"),
+    _derived_column(
+        "type", "category", "What kind of event it is: user, think, call, result, respond …"
+    ),
     _column("name", "category", "The tool, the span, the code of an error.", _NAME),
     _column(
         "text", "text", "What was said: prompt, thought, answer, arguments, result, message.", _TEXT
     ),
-    _column("seconds", "float", "Seconds since the first event of the run."),
+    _derived_column("seconds", "float", "Seconds since the first event of the run."),
     _column("status", "category", "How a call or the run ended; what was decided.", _STATUS),
     _column("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
     _column("fraction", "float", "Progress of a call, from 0 to 1.", {e.Progress: "fraction"}),
@@ -108,8 +111,8 @@ EVENT_COLUMNS: tuple[Column, ...] = (
         "span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"
     ),
     *PLACE_COLUMNS,
-    _column("ts", "time", "When it happened, UTC."),
-    _column("dt", "duration", "Time since the first event of the run."),
+    _derived_column("ts", "time", "When it happened, UTC."),
+    _derived_column("dt", "duration", "Time since the first event of the run."),
     _column("duration", "duration", "How long a call or a model turn took.", _DURATION),
     _column("cost", "float", "US dollars of this turn, where the price is known.", _usage("cost")),
     _column(
