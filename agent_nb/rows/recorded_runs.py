@@ -1,14 +1,16 @@
-"""Collects the recorded runs of a notebook, a folder or a glob, for a DataFrame of all of them.
+"""The recorded runs of a notebook, a folder or a glob, for one DataFrame of all of them.
 
 Why: what a project cost, or how two models compare, is spread over many notebooks and cells.
+
+    from agent_nb import RUNS, runs
 
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Runs are in the order of `NotebookRuns.list_all`. Runs with the same id and record hash are copies
-  and count once. The id alone does not decide, since imported runs of other systems may share one.
-- `Runs.rows` holds the runs of map rows that records contain; `map.known_rows.row_runs` reads those
-  in a store.
+- Files are in the order of their paths. The runs of a file are in the order of its cells, those of
+  deleted cells last; the runs of one cell come oldest first.
+- Runs with the same id and record hash are copies and count once. The id alone does not decide,
+  since imported runs of other systems may share one.
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
@@ -50,24 +52,24 @@ class Runs(Sequence[Run]):
     def __repr__(self) -> str:
         # any other sequence reads its runs from a store, which a repr must not do
         notebooks = {run.notebook for run in self._runs} if isinstance(self._runs, list) else ()
-        where = ""
+        text = f"<Runs: {len(self)}"
         if any(notebooks) or not self:
-            where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
-        count = len(self.problems)
-        broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
-        return f"<Runs: {len(self)}{where}{broken}>"
+            text += f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
+        if count := len(self.problems):
+            text += f", {count} problem{'' if count == 1 else 's'}"
+        return f"{text}>"
 
     @property
     def rows(self) -> Runs:
-        """The runs of map rows, from the records of the maps, each with its cell and notebook.
+        """The runs of map rows in these runs' records, each with its cell and notebook.
 
         The rows of one map are in the order in which they began. Those of a large map are in its
-        store, and `MapStream.runs` reads them.
+        store, and `MapStream.runs` reads them. `problems` stay with the runs of the maps.
         """
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for log in sorted(map(log_of, InnerRecords.of_log(run.log).values()), key=_began)
+            for log in sorted(map(log_of, InnerRecords.of_log(run.log).values()), key=_start_time)
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:
@@ -84,12 +86,9 @@ class Runs(Sequence[Run]):
 
 def runs(path: str | os.PathLike[str]) -> Runs:
     """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob."""
-    recorded: list[Run] = []
-    problems: list[str] = []
-    seen: set[tuple[str, str]] = set()
+    distinct: dict[tuple[str, str], Run] = {}  # (id, hash of the record) -> run
     paths = find_notebooks(path)
-    if not paths:
-        problems.append(f"{path}: no notebook found")
+    problems = [] if paths else [f"{path}: no notebook found"]
     for file in paths:
         try:
             notebook = read_notebook(file)
@@ -98,13 +97,12 @@ def runs(path: str | os.PathLike[str]) -> Runs:
             continue
         for item in NotebookRuns(notebook).list_all():
             run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
-            if not len(run.log):
+            if len(run.log):
+                distinct.setdefault((run.id, str(item.record.get("hash", ""))), run)
+            else:
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
-            elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
-                seen.add(key)
-                recorded.append(run)
-    return Runs(recorded, problems)
+    return Runs(distinct.values(), problems)
 
 
-def _began(log: Sequence[Event]) -> float:
+def _start_time(log: Sequence[Event]) -> float:
     return log[0].ts if log else 0.0
