@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .files.export import export as export
     from .files.export import is_page as is_page
     from .files.git import diff_text as diff_text
-    from .files.git import install_drivers as install_drivers
     from .files.git import merge_files as merge_files
+    from .files.git_setup import install_drivers as install_drivers
     from .files.recorded_runs import compare_notebooks as compare_notebooks
     from .files.recorded_runs import read_runs as read_runs
     from .files.review import countersigned_records as countersigned_records
@@ -51,7 +51,8 @@ _NAMES = {
     "doctor.environment": "EXTRAS",
     "files.cell_titles": "name_cell",
     "files.export": "export is_page",
-    "files.git": "diff_text install_drivers merge_files",
+    "files.git": "diff_text merge_files",
+    "files.git_setup": "install_drivers",
     "files.recorded_runs": "compare_notebooks read_runs",
     "files.review": "countersigned_records review_records signature_remarks",
     "files.verdicts": "verify",

@@ -25,7 +25,7 @@ import msgspec
 from ...errors import AgentError
 from ...host import ATTRIBUTE, DIVERTED, Offer, find_faults, find_library, shorten_path
 from ...tools import Toolset
-from ..files.git import KEEP_ID, find_renumbering
+from ..files.git_setup import KEEP_ID, describe_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
 
@@ -203,7 +203,7 @@ def _check_extras() -> Iterator[Finding]:
 
 
 def _check_git() -> Iterator[Finding]:
-    for fault in find_renumbering(Path.cwd()):
+    for fault in describe_renumbering(Path.cwd()):
         yield Finding("nbstripout", "missing", fault, f"add {KEEP_ID} to it")
 
 

@@ -4,21 +4,18 @@ Why: a record is long lines of JSON. Without these drivers a diff shows them, an
 different cells get a conflict.
 
 Rules
-- The diff shows each cell and its newest execution, without ids of runs, times, tokens and outputs.
+- The diff shows each cell with its newest execution, then the newest ones of deleted cells. It has
+  no ids of runs, times, tokens and outputs.
 - The merge keeps runs that either side added, and drops those that either side removed.
 - Outputs of a cell come whole from one side: the file is a notebook even where a conflict is left.
 - A pager may show the text of the diff, so its control characters are escaped.
-- nbstripout without `--keep-id` renumbers all cells at each commit: records survive that
-  (`split_merge`), and setup reports it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,12 +40,7 @@ from .cell_merge import add_ids, merge_notebooks, remove_ids
 from .run_diff import list_comparable_parts
 from .three_way_merge import merge_results
 
-DRIVER = "agent-nb"  # the name of our drivers in git's configuration
-PATTERN = "*.ipynb"
 DEEPEST = 20  # levels of nested agents whose events are put in order
-ATTRIBUTES = ".gitattributes"
-KEEP_ID = "--keep-id"  # the option with which nbstripout leaves the ids of cells
-HOOKS = ".pre-commit-config.yaml"  # may call nbstripout, too
 # the address in a repr, such as <A object at 0x7f…>
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
@@ -92,18 +84,26 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     calls = {e.call_id for e in log if isinstance(e, Call)}
     inner: dict[str, list[Event]] = {}  # call -> the events of its sub-agent so far
     for event in log:
-        # the span of a sub-agent is the id of its call, and begins with the span around it
-        call_id = event.span.removeprefix(span).lstrip("/").partition("/")[0]
-        call = f"{span}/{call_id}" if span else call_id
+        call = _call_of_span(event.span, span)
         if event.span != span and call in calls:
             inner.setdefault(call, []).append(event)
             continue
         if isinstance(event, Result) and event.span == span:
-            events, is_deep = inner.pop(event.call_id, []), event.call_id.count("/") >= DEEPEST
+            events = inner.pop(event.call_id, [])
+            is_deep = event.call_id.count("/") >= DEEPEST
             yield from events if is_deep else _order_by_call(events, event.call_id)
         yield event
     for events in inner.values():  # of calls without a result
         yield from events
+
+
+def _call_of_span(span: str, around: str) -> str:
+    """Return the call at `around` that led to `span`: `a/b` for `a/b/c` around `a`.
+
+    The span of a sub-agent is the id of its call, which begins with the span around it.
+    """
+    call_id = span.removeprefix(around).lstrip("/").partition("/")[0]
+    return f"{around}/{call_id}" if around else call_id
 
 
 def merge_files(
@@ -143,83 +143,11 @@ def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
 def _merge_as_text(paths: Sequence[Path]) -> bool:
     """Merge the files ours, base, theirs into the first; return whether there was no conflict."""
     labels = [word for label in ("ours", "base", "theirs") for word in ("-L", label)]
-    return _run_git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
+    return run_git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
 
 
-def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
-    """Install the drivers in the repository of `folder`; return the steps done, then advice.
-
-    `filtered` keeps records out of commits. Raises UsageError without a repository or git.
-    """
-    answer = _run_git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
-    if answer.returncode:
-        raise UsageError(f"{folder} is not in a git repository.")
-    root = Path(answer.stdout.strip())
-    _refuse_link(root / ATTRIBUTES)
-    # git runs the command in the repository: with -P, Python imports nothing from that folder
-    command = f'"{sys.executable}" -P -m agent_nb'
-    settings = {
-        f"diff.{DRIVER}.textconv": f"{command} git-text",
-        f"merge.{DRIVER}.name": "notebooks with recorded runs",
-        f"merge.{DRIVER}.driver": f"{command} git-merge %O %A %B",
-        **({f"filter.{DRIVER}.clean": f"{command} strip"} if filtered else {}),
-    }
-    for name, value in settings.items():
-        if _run_git(["git", "-C", str(root), "config", name, value]).returncode:
-            raise UsageError(f"git could not set {name} in {root}.")
-    line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
-    steps = [*(f"set {name}" for name in settings), _add_line(root / ATTRIBUTES, line)]
-    return [*steps, *(f"{fault}: add {KEEP_ID}" for fault in find_renumbering(root))]
-
-
-def find_renumbering(folder: Path) -> list[str]:
-    """Describe each configuration of nbstripout here that gives cells new ids; [] without git."""
-    try:
-        clean = _run_git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
-        root = _run_git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"]).stdout.strip()
-    except UsageError:
-        return []
-    hooks = Path(root or folder) / HOOKS
-    hook_text = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
-    sources = {
-        "git's filter nbstripout": clean.strip(),
-        HOOKS: hook_text if "nbstripout" in hook_text else "",
-    }
-    effect = (
-        "gives all cells new ids, so that their records are found by the texts of the cells only"
-    )
-    return [
-        f"{source} {effect}" for source, text in sources.items() if text and KEEP_ID not in text
-    ]
-
-
-def _refuse_link(path: Path) -> None:
-    """Raise UsageError for a folder, or a link, with which a clone could redirect our writing."""
-    if path.is_symlink():
-        raise UsageError(
-            f"{path} is a link to {os.readlink(path)}: nothing is written through it, and git does not read it. Replace it by a file."
-        )
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is not a file. Move it away.")
-
-
-def _add_line(path: Path, line: str) -> str:
-    """Add our line to `.gitattributes` in the place of a former one; return what was done."""
-    # the paths in the file may have any encoding: `surrogateescape` keeps their bytes
-    lines: list[str] = []
-    if path.exists():
-        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    if line in lines:
-        return f"{path.name} has the line already"
-    other_lines = [
-        other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)
-    ]
-    text = "\n".join([*other_lines, line]) + "\n"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    return f"added to {path.name}: {line}"
-
-
-def _run_git(command: list[str]) -> subprocess.CompletedProcess[str]:
+def run_git(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run git. Raises UsageError if it is not installed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (git, with paths)
     except FileNotFoundError:
