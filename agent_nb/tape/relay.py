@@ -391,7 +391,8 @@ class _Call:
                 answered["location"] = redirect.path
             passed_on = select_answered(raw, redirect.lead(route.address))
             try:
-                await asyncio.shield(begun)
+                if not begun.done():
+                    await asyncio.shield(begun)
                 framing = AnswerFraming(self._head, answer.status_code, passed_on)
                 await self._write(framing.head)
                 async for piece in answer.stream:
