@@ -7,7 +7,7 @@ one item by item as it arrives.
 
 Order: call_matching, coerce, foreign_values, lines, losses, passthrough, provenance, replies,
   sources, times, usage
-< checks, framing, run_builder, writing
+< framing, run_builder, value_losses, writing
 < blocks, contract
 < block_protocol, stream_decoder
 < stream_encoder

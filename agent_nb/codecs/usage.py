@@ -1,9 +1,11 @@
-"""Read the token counts of other protocols into our `Counts`.
+"""Convert between the token counts of other protocols and our `Counts`.
 
 Why: protocols name the same few figures differently, and disagree on whether the input includes
 cached tokens.
 
-Rule: an invalid count is 0.
+Rules
+- `Counts.input` includes cached tokens. Whether the reported input did follows from the total.
+- An invalid count is 0.
 """
 
 from __future__ import annotations
@@ -14,22 +16,23 @@ from typing import Any
 from ..events import Counts, whole_input
 
 #: Our fields -> the names of the chat completions API.
-CHAT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
+CHAT_NAMES = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}
 
 
-def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
-    """Return the counts in `usage`; `names`: our field, or `total`, -> its key in `usage`."""
-    counts = {field: _count(usage.get(name)) for field, name in names.items()}
+def read_usage(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
+    """Return the counts in `usage`; `names`: field of Counts, or `total` -> its key in `usage`."""
+    counts = {field: _read_count(usage.get(name)) for field, name in names.items()}
     total, reported_input = counts.pop("total", 0), counts.pop("input", 0)
     cached, output = counts.get("cached", 0), counts.get("output", 0)
     return Counts(input=whole_input(reported_input, cached, output=output, total=total), **counts)
 
 
-def draw_prompt_counts(counts: Counts) -> dict[str, int]:
+def to_chat_usage(counts: Counts) -> dict[str, int]:
     """Return the input, the output and their sum under the names of chat completions."""
     total = counts.input + counts.output
-    return {CHAT["input"]: counts.input, CHAT["output"]: counts.output, CHAT["total"]: total}
+    values = {"input": counts.input, "output": counts.output, "total": total}
+    return {name: values[field] for field, name in CHAT_NAMES.items()}
 
 
-def _count(value: Any) -> int:
+def _read_count(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0

@@ -34,7 +34,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
 from ..times import read_epoch
-from ..usage import counts_of
+from ..usage import read_usage
 from .incoming import content_text, read_last_turn, use_wire_names
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL
 
@@ -159,7 +159,7 @@ class AgUiReader(BlockReader):
         totals = [usage for usage in as_list(obj.get("usage")) if isinstance(usage, dict)]
         if not totals:
             return []
-        total = sum((counts_of(u, _USAGE) for u in totals), Counts())
+        total = sum((read_usage(u, _USAGE) for u in totals), Counts())
         return [self._run.derived(Metric, step=total, total=total)]
 
     # Blocks.

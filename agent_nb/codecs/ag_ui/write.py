@@ -36,13 +36,13 @@ from ...events import (
 )
 from ...wire import dumps
 from ..block_protocol import BlockForm, BlockWriter
-from ..checks import LastError, count_result_losses
 from ..contract import Options
 from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers, Obj
+from ..value_losses import LastError, count_result_losses
 from ..writing import split_block
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
@@ -77,7 +77,7 @@ class AgUiWriter(BlockWriter):
 
     def close(self) -> list[Item]:
         """Return nothing; an error that is still held back counts as lost."""
-        self._last_error.drop()
+        self._last_error.count_as_lost()
         return []
 
     def _wrap(self, obj: Obj, event: Event) -> Obj:
@@ -190,11 +190,11 @@ class AgUiWriter(BlockWriter):
         total, self._total = self._total, None
         usage = {"usage": [_draw_usage(total)]} if total is not None else {}
         if event.status == "error":
-            error = self._last_error.take() or Error(
+            error = self._last_error.take_last() or Error(
                 message=event.finish_reason or "the run failed"
             )
             return [{**DRAW[Error](error), **usage}]
-        self._last_error.drop()
+        self._last_error.count_as_lost()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
             outcome: Obj = {"type": "cancelled"}

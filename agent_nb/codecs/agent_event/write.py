@@ -32,7 +32,6 @@ from ...events import (
     progress_fields,
 )
 from ...wire import as_dict
-from ..checks import LastError, count_result_losses
 from ..contract import Options
 from ..foreign_values import parse_json
 from ..framing import Item
@@ -40,6 +39,7 @@ from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import EventHandlers
+from ..value_losses import LastError, count_result_losses
 from ..writing import LiveBlocks, restore_block, restore_line, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, make_progress_data
 from .nested import restore_outer_lines
@@ -71,7 +71,7 @@ class AgentEventWriter:
 
     def close(self) -> list[Item]:
         """Return nothing; an error that is still held back counts as lost."""
-        self._last_error.drop()
+        self._last_error.count_as_lost()
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
@@ -159,8 +159,8 @@ class AgentEventWriter:
         reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
             unnamed = Error(message=event.finish_reason or "the run failed")
-            return [DRAW[Error](self._last_error.take() or unnamed)]
-        self._last_error.drop()
+            return [DRAW[Error](self._last_error.take_last() or unnamed)]
+        self._last_error.count_as_lost()
         if event.status == "ok":
             return [DRAW[End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")

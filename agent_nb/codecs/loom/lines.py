@@ -32,7 +32,7 @@ from ...events import (
 from ...wire import as_dict
 from ..passthrough import count_on
 from ..provenance import note_of
-from ..usage import draw_prompt_counts
+from ..usage import to_chat_usage
 from ..writing import as_text
 
 NAME = "loom"
@@ -84,7 +84,7 @@ def _node(event: Node) -> Obj:
 def _metric(event: Metric) -> Obj:
     step = event.step
     cached = {"cached_tokens": step.cached} if step.cached else {}
-    return {"type": "usage", **draw_prompt_counts(step), **cached}
+    return {"type": "usage", **to_chat_usage(step), **cached}
 
 
 def _state(event: State) -> Obj:

@@ -39,11 +39,11 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import count_answer, count_result_losses, count_step_losses
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
 from ..stream_encoder import NO_KIND
+from ..value_losses import count_answer_loss, count_result_losses, count_step_losses
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
 from .lines import NAME, STOPS, Obj, draw_chunk, draw_frame, draw_reply
@@ -217,7 +217,7 @@ class RunWriter:
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, start, output or result of a tool."""
         if isinstance(event, Approval) and event.stage != "requested":
-            count_answer(self._losses, event, "a frame")
+            count_answer_loss(self._losses, event, "a frame")
             return []
         if isinstance(event, Progress) and not event.text:
             return []

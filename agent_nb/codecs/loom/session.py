@@ -43,7 +43,7 @@ from ..foreign_values import run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, handler_of
-from ..usage import CHAT, counts_of
+from ..usage import CHAT_NAMES, read_usage
 from .lines import (
     CANCELS,
     NAME,
@@ -62,7 +62,7 @@ from .tools import KINDS, ToolFrames
 _STATUS = {word: status for status, word in STOPS.items()}
 # types whose frames may continue an open text or call; any other closes the text
 _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
-_COUNTS = CHAT | {"cached": "cached_tokens"}
+_COUNTS = CHAT_NAMES | {"cached": "cached_tokens"}
 
 
 class _NodeRun(NamedTuple):
@@ -251,8 +251,8 @@ class Session:
 
     def _usage_in_reply(self, frame: Obj) -> list[Event]:
         """Return the usage that no `usage` frame has reported."""
-        step = counts_of(as_dict(frame.get("usage")), _COUNTS)
-        total = counts_of(as_dict(frame.get("total_usage")), _COUNTS)
+        step = read_usage(as_dict(frame.get("usage")), _COUNTS)
+        total = read_usage(as_dict(frame.get("total_usage")), _COUNTS)
         if total == Counts():
             total = step
         if self._total != Counts():  # usage frames have reported the steps
@@ -284,7 +284,7 @@ class Session:
     # The rest.
 
     def _usage(self, frame: Obj) -> list[Event]:
-        step = counts_of(frame, _COUNTS)
+        step = read_usage(frame, _COUNTS)
         self._total += step
         return [self._run.line(Metric, frame, step=step, total=self._total)]
 

@@ -41,7 +41,7 @@ from ...wire import as_dict
 from ..foreign_values import text_of
 from ..passthrough import Shift, count_on
 from ..times import shift_iso
-from ..usage import CHAT, counts_of, draw_prompt_counts
+from ..usage import CHAT_NAMES, read_usage, to_chat_usage
 from ..writing import as_text
 
 NAME = "looopy"
@@ -154,7 +154,7 @@ def plain_prompt(name: str) -> str:
 
 def _metric(event: Metric) -> Obj:
     step = event.step
-    drawn: Obj = {"kind": "llm-usage", **draw_prompt_counts(step)}
+    drawn: Obj = {"kind": "llm-usage", **to_chat_usage(step)}
     if step.cached:
         drawn["cache_read_input_tokens"] = step.cached
     if step.cache_written:
@@ -173,7 +173,8 @@ def read_counts(obj: Obj) -> Counts:
         "cached": obj.get("cache_read_input_tokens") or as_dict(prompt).get("cached_tokens"),
         "cache_written": obj.get("cache_creation_input_tokens"),
     }
-    return counts_of(counted, CHAT | {n: n for n in ("reasoning", "cached", "cache_written")})
+    names = CHAT_NAMES | {n: n for n in ("reasoning", "cached", "cache_written")}
+    return read_usage(counted, names)
 
 
 def _state(event: State) -> Obj:

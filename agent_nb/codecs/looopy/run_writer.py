@@ -37,11 +37,11 @@ from ...events import (
     User,
     read_repetition,
 )
-from ..checks import LastError, count_answer, count_result_losses, count_step_losses
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
 from ..times import format_iso
+from ..value_losses import LastError, count_answer_loss, count_result_losses, count_step_losses
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedEvents
 from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, strip_envelope
@@ -88,7 +88,7 @@ class RunWriter:
 
     def close(self) -> list[Obj]:
         """Return the `content-complete` of text that lacks it; an error without an end is lost."""
-        self._last_error.drop()
+        self._last_error.count_as_lost()
         return self._complete_text(self._newest)
 
     def _draw(self, event: Event) -> list[Obj]:
@@ -204,7 +204,7 @@ class RunWriter:
 
     def _complete_question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
         if event.stage != "requested":
-            count_answer(self._losses, event, "an event")
+            count_answer_loss(self._losses, event, "an event")
             return []
         name = call.name if call else ""
         ids = {"kind": obj["kind"], "inputId": event.call_id, "toolName": name}
@@ -249,7 +249,7 @@ class RunWriter:
 
     def _end(self, event: End) -> list[Obj]:
         if event.status != "error":
-            self._last_error.drop()
+            self._last_error.count_as_lost()
         if event.status == "ok":
             return [{**DRAW[End](event), "content": self._answer.text}]
         if event.finish_reason:
@@ -259,7 +259,7 @@ class RunWriter:
     def _final_status(self, event: End) -> Obj:
         """Return the status that ends a task which did not complete."""
         if event.status == "error":
-            error = self._last_error.take()
+            error = self._last_error.take_last()
             message = error.message if error is not None else event.finish_reason
             return {"status": {"state": "failed", "error": message}}
         if event.status == "awaiting":

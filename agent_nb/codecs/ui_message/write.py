@@ -31,12 +31,12 @@ from ...events import (
     Think,
 )
 from ..block_protocol import BlockWriter
-from ..checks import count_answer, count_result_losses
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..run_builder import EventHandlers, Obj
+from ..value_losses import count_answer_loss, count_result_losses
 from ..writing import split_block
 from .lines import CAUSES, CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
 
@@ -96,7 +96,7 @@ class UiMessageWriter(BlockWriter):
 
     def _approval(self, event: Approval) -> list[Obj]:
         if event.stage != "requested":
-            count_answer(self._losses, event, "a chunk")
+            count_answer_loss(self._losses, event, "a chunk")
             return []
         ids = {"approvalId": event.call_id, "toolCallId": event.call_id}
         return [{"type": "tool-approval-request", **ids}]

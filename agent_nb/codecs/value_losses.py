@@ -1,7 +1,7 @@
-"""Checks that writers share: count the values that a format cannot carry in fields that it has.
+"""Count losses inside a field: a format has the field, but not every value of it.
 
 Why apart from the encoder: the encoder counts whole fields. Only a writer knows, for example, that
-its format distinguishes no more than two statuses of a result.
+its format distinguishes two statuses of a result. Several writers share these functions.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 from ..events import Approval, Error, Metric, Result
 from .losses import Losses
 
-TWO_STATUSES = "only ok and error are distinguished"
-
 
 def count_result_losses(
     losses: Losses,
     event: Result,
     *,
     statuses: tuple[str, ...] = ("ok", "error"),
-    why: str = TWO_STATUSES,
+    why: str = "only ok and error are distinguished",
     content_name: str = "a result",
 ) -> None:
     """Count a status outside `statuses` (reason `why`), and content that becomes JSON text.
@@ -44,19 +42,19 @@ def count_step_losses(losses: Losses, event: Metric, *, all_tokens: bool = False
         losses.add("metric.step", reason)
 
 
-def count_answer(losses: Losses, answer: Approval, unit: str) -> None:
+def count_answer_loss(losses: Losses, answer: Approval, unit: str) -> None:
     """Count the answer to an approval as lost, for a format that holds only the question.
 
-    `unit`: the format's name for its units (an event, a frame), for the reason of the loss.
+    `unit`: what the format calls its lines, with an article ("an event", "a frame").
     """
-    if not answer.decision:  # an answer with a decision was counted by the encoder
+    if not answer.decision:  # the encoder has counted an answer with a decision
         losses.add("approval.decision", f"only the question has {unit}")
 
 
 class LastError:
     """The newest error of a run, for formats in which an error ends the run.
 
-    An error that did not end the run counts as lost.
+    An error that did not end the run counts as lost, for the reason `why`.
     """
 
     def __init__(self, losses: Losses, why: str) -> None:
@@ -65,15 +63,15 @@ class LastError:
 
     def add(self, error: Error) -> None:
         """Keep an error; the previous one did not end the run and is lost."""
-        self.drop()
+        self.count_as_lost()
         self._error = error
 
-    def take(self) -> Error | None:
+    def take_last(self) -> Error | None:
         """Return the error that ended the run, and forget it."""
         error, self._error = self._error, None
         return error
 
-    def drop(self) -> None:
+    def count_as_lost(self) -> None:
         """Count the newest error as lost: the run went on, or its end never came."""
-        if self.take() is not None:
+        if self.take_last() is not None:
             self._losses.add("error", self._why)
