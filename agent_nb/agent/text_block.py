@@ -13,24 +13,25 @@ from typing import Any, Literal
 from ..models import parts
 from .clean_json import clean_value
 
-Kind = Literal["respond", "think"]
+BlockKind = Literal["respond", "think"]  # a text of the answer, or a thought
 
 
 class TextBlock:
     """One block, which grows by `add`.
 
-    `key`: the provider's name of the block. `held`: white space that is held back. `attributes` and
-    `opaque`: further values of a thought (`parts.Thought`). `by_final_tool`: the text is a typed
-    answer that came as arguments of the final tool (`typed.output_way`).
+    `key`: the provider's name of the block. `space`: white space that is held back, at first what
+    `Turn` held back before this block. `attributes` and `opaque`: see `parts.Thought`.
+    `by_final_tool`: the text is a typed answer that came as arguments of the final tool
+    (`typed.output_way`).
     """
 
-    __slots__ = ("_text", "attributes", "by_final_tool", "held", "id", "key", "kind", "opaque")
+    __slots__ = ("_text", "attributes", "by_final_tool", "id", "key", "kind", "opaque", "space")
 
-    def __init__(self, kind: Kind, block_id: str, key: str, held: str = "") -> None:
-        self.kind: Kind = kind
+    def __init__(self, kind: BlockKind, block_id: str, key: str, space: str = "") -> None:
+        self.kind: BlockKind = kind
         self.id = block_id
         self.key = key
-        self.held = held
+        self.space = space
         self.by_final_tool = False
         self.attributes: dict[str, Any] | None = None
         self.opaque: Any = None
@@ -44,23 +45,22 @@ class TextBlock:
 
     @property
     def empty(self) -> bool:
-        """True if the block yields no event: no text and, in a thought, no other values."""
-        has_values = self.kind == "think" and (self.opaque is not None or self.attributes)
-        return not (self._text.tell() or has_values)
+        """True if the block yields no event: it has no text, no attributes, no opaque value."""
+        return not (self._text.tell() or self.attributes or self.opaque is not None)
 
     def add(self, text: str) -> str:
         """Add text and return the text to show now, "" while only white space has come."""
         if not self._text.tell():
-            text = self.held + text
+            text = self.space + text
             if not text or text.isspace():
-                self.held = text
+                self.space = text
                 return ""
-            self.held = ""
+            self.space = ""
         self._text.write(text)
         return text
 
-    def complete(self, part: parts.Thought) -> None:
-        """Take over the attributes and the opaque value of a thought."""
+    def merge_thought(self, part: parts.Thought) -> None:
+        """Add a thought's attributes, of which the later count, and replace its opaque value."""
         if part.attributes:
             self.attributes = {**(self.attributes or {}), **clean_value(part.attributes)}
         if part.opaque is not None:

@@ -26,7 +26,7 @@ from ..models import parts
 from ..wire import replace_surrogates
 from .call_ids import CallIds
 from .clean_json import clean_value
-from .text_block import Kind, TextBlock
+from .text_block import BlockKind, TextBlock
 
 
 class Turn:
@@ -111,7 +111,7 @@ class Turn:
             self._on_execute(parts.Execute(), out)
         return out
 
-    def _on_text(self, part: parts.Text | parts.Thought, kind: Kind, out: list[Event]) -> None:
+    def _on_text(self, part: parts.Text | parts.Thought, kind: BlockKind, out: list[Event]) -> None:
         """Add text to the open block, opening it if need be; a part of another block waits."""
         block = self._block
         if block is None or block.kind != kind or block.key != part.block:
@@ -125,7 +125,7 @@ class Turn:
                 space, self._space = self._space, ""
             block = self._block = TextBlock(kind, self._new_block_id(), part.block, space)
         if isinstance(part, parts.Thought):
-            block.complete(part)
+            block.merge_thought(part)
         if text := block.add(replace_surrogates(part.text)):
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._common_fields))
 
@@ -154,7 +154,7 @@ class Turn:
             return
         if block.empty:
             if block.kind == "respond" and self._text_begun:
-                self._space = block.held
+                self._space = block.space
             return
         common: dict[str, Any] = {
             "content": block.text,
