@@ -108,7 +108,7 @@ def _choose_by_key() -> tuple[str, str] | None:
 
 def _choose_openai_base_url() -> tuple[str, str] | None:
     """Return the first model of the server at OPENAI_BASE_URL, unless that is OpenAI itself."""
-    url = DIVERTED.read("OPENAI_BASE_URL")
+    url = DIVERTED.read_original("OPENAI_BASE_URL")
     if not url.strip():
         return None
     server = Http(url)

@@ -187,7 +187,7 @@ def _list_candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[st
     yield _session_keys.get(provider, ""), "%agent key"
     for name in names:
         # the value from before a tape changed the variable for other libraries
-        yield DIVERTED.read(name), name
+        yield DIVERTED.read_original(name), name
     yield _from_keyring(provider), "the keyring"
     for name in names:
         yield _from_colab(name), f"{name} in Colab's secrets"

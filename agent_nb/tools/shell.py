@@ -3,7 +3,7 @@
 Why: a model needs programs such as git or a test runner, but not the user's keys.
 
 Rules
-- The command's process group is killed on a stop, on a timeout, and when the shell itself ends.
+- A stop or a timeout (by `context.on_cancel`) and the end of the shell kill the process group.
 - The command has an empty stdin, and no environment variable that looks like a key or password.
 - A failing command is a result that ends with its exit status, not an error.
 """
@@ -32,16 +32,15 @@ _MOST_PROGRESS = 1_000_000  # characters of output that are shown while the comm
 _CHUNK = 65_536  # bytes read at once
 _POLL = 0.05  # seconds between polls of a silent process
 _SILENT_POLLS = 4  # reading ends after so many without output, once the shell has ended
-_KEEPS_ID = hasattr(os, "waitid")  # whether the end of a process shows before its id is freed
-# names of variables that look like a key or password
+_HAS_WAITID = hasattr(os, "waitid")  # shows the end of a process before its id is freed
+# names of variables that look like a key or password; git needs `GIT_AUTHOR_NAME`
 _KEYLIKE = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR_)|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
     re.IGNORECASE,
 )
-# values with a password in a URL, and values with a provider's key
-_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-_PROVIDER_KEY = re.compile(
-    r"\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}"
+_SECRET_VALUE = re.compile(
+    r"://[^/\s:@]*:[^/\s@]+@"  # a password in a URL
+    r"|\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}"  # a provider's key
 )
 
 
@@ -57,7 +56,7 @@ def shell(command: str, context: ToolContext) -> Outcome:
         command,
         shell=True,
         cwd=context.folder,
-        env=environment(DIVERTED.environment()),
+        env=drop_secrets(DIVERTED.original_environment()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,26 +78,25 @@ def shell(command: str, context: ToolContext) -> Outcome:
     return _make_outcome(output.text, status, context.cancelled)
 
 
+# `command`: the parameter that policies match with their globs
 tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
+def drop_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """Return `variables` without those that look like keys, passwords or URLs that hold one."""
     return {
         name: value
         for name, value in variables.items()
-        if not (
-            _KEYLIKE.search(name) or _WITH_PASSWORD.search(value) or _PROVIDER_KEY.search(value)
-        )
+        if not (_KEYLIKE.search(name) or _SECRET_VALUE.search(value))
     }
 
 
 def _read_output(process: subprocess.Popen[bytes]) -> Iterator[str]:
     """Yield the output until the pipe is closed, or is silent after the shell has ended."""
     chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
-    over = threading.Event()
+    reader_gone = threading.Event()
     threading.Thread(
-        target=_pump_output, args=(process, chunks, over), name="shell output", daemon=True
+        target=_pump_output, args=(process, chunks, reader_gone), name="shell output", daemon=True
     ).start()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     silent_polls, ended = 0, False
@@ -110,48 +108,49 @@ def _read_output(process: subprocess.Popen[bytes]) -> Iterator[str]:
             try:
                 chunk = chunks.get(timeout=_POLL)
             except queue.Empty:
-                silent_polls += ended  # silence counts only once the shell has ended
+                if ended:  # silence counts only once the shell has ended
+                    silent_polls += 1
                 continue
             if not chunk:
                 break
             yield decoder.decode(chunk)
         yield decoder.decode(b"", final=True)
     finally:
-        over.set()
+        reader_gone.set()
 
 
 def _pump_output(
-    process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], over: threading.Event
+    process: subprocess.Popen[bytes], chunks: queue.Queue[bytes], reader_gone: threading.Event
 ) -> None:
     """Read the output in a thread, since the pipe may stay open without output; b"" ends it."""
     assert process.stdout is not None
     with process.stdout as pipe:
         while chunk := os.read(pipe.fileno(), _CHUNK):
-            _put(chunk, chunks, over)
-    _put(b"", chunks, over)
+            _put_chunk(chunk, chunks, reader_gone)
+    _put_chunk(b"", chunks, reader_gone)
 
 
-def _put(chunk: bytes, chunks: queue.Queue[bytes], over: threading.Event) -> None:
-    """Queue a chunk; give up once nobody reads any more (`over`)."""
-    while not over.is_set():
+def _put_chunk(chunk: bytes, chunks: queue.Queue[bytes], reader_gone: threading.Event) -> None:
+    """Queue a chunk, unless the reader is gone."""
+    while not reader_gone.is_set():
         with suppress(queue.Full):
             chunks.put(chunk, timeout=1)
             break
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the shell has ended; if `_KEEPS_ID`, its id stays reserved for `_kill`."""
-    if not _KEEPS_ID:
+    """Return whether the shell has ended; if `_HAS_WAITID`, its id stays reserved for `_kill`."""
+    if not _HAS_WAITID:
         return process.poll() is not None  # this frees the id
     with suppress(ChildProcessError):  # other code of this process has waited for it
-        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, how) is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
     return True
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the process group, or the shell alone on a system without groups, if it still exists."""
-    if _KEEPS_ID and process.returncode is not None:
+    if _HAS_WAITID and process.returncode is not None:
         return  # its id may belong to another process by now
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):

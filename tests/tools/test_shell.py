@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_nb.tools.base import Outcome, ToolContext
-from agent_nb.tools.shell import environment, shell
+from agent_nb.tools.shell import drop_secrets, shell
 from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
@@ -163,13 +163,18 @@ def test_variables_that_look_like_secrets_are_not_passed_on(
     ],
 )
 def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
-    assert environment(
+    assert drop_secrets(
         {name: value, "PATH": "/bin", "PWD": "/x", "HTTP_PROXY": "http://proxy:80"}
     ) == {
         "PATH": "/bin",
         "PWD": "/x",
         "HTTP_PROXY": "http://proxy:80",
     }
+
+
+def test_the_author_that_git_writes_is_passed_on() -> None:
+    author = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
+    assert drop_secrets({**author, "HTTP_AUTHORIZATION": "x", "XAUTHORITY": "x"}) == author
 
 
 def test_it_is_asked_about_and_names_its_command() -> None:

@@ -43,7 +43,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         # of variables and needs_key None, of label and URL also "", stands for the default
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
-        url = known.get("base_url") or DIVERTED.read(self.variable) or self.official
+        url = known.get("base_url") or DIVERTED.read_original(self.variable) or self.official
         key_of = (self.key_of if label == self.label else "") or label
         if known.get("variables") is None:
             known["variables"] = Key.VARIABLES.get(key_of, ())

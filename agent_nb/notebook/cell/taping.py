@@ -74,11 +74,11 @@ class NotebookTape:
         self._guard = guard_hosts(session.shell) if read_launch().strict else None
         self._watch = HostWatch()  # reports hosts where no guard refuses them
         self._relay = Relay(
-            {p.name: DIVERTED.read(p.variable) or p.official for p in PROVIDERS},
+            {p.name: DIVERTED.read_original(p.variable) or p.official for p in PROVIDERS},
             self._answer,
             self._guard.watch.refuse_target if self._guard is not None else None,
             self._is_quick,
-            {name: DIVERTED.read(name) for p in PROVIDERS for name in p.aliases},
+            {name: DIVERTED.read_original(name) for p in PROVIDERS for name in p.aliases},
         )
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class NotebookTape:
         """Set the variables that lead libraries to the relay."""
         values = self._relay.list_variables()
         if read_launch().why_not_live:
-            values |= {p.key: _KEY for p in PROVIDERS if not DIVERTED.read(p.key)}
+            values |= {p.key: _KEY for p in PROVIDERS if not DIVERTED.read_original(p.key)}
         if self._guard is None:
             values |= _pass_by_proxies()
         base = self._relay.base
@@ -272,7 +272,7 @@ def _pass_by_proxies() -> dict[str, str]:
     """
     if not getproxies_environment().keys() & {"http", "https", "all"}:
         return {}
-    excepted = DIVERTED.read("no_proxy") or DIVERTED.read("NO_PROXY")
+    excepted = DIVERTED.read_original("no_proxy") or DIVERTED.read_original("NO_PROXY")
     if excepted.strip() == "*":
         return {}
     return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(filter(None, (excepted, "127.0.0.1"))))

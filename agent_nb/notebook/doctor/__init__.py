@@ -240,7 +240,7 @@ def _check_access(name: str, text: str) -> Finding:
         if (
             provider not in Key.VARIABLES
             or Key.find(provider) is not None
-            or DIVERTED.read(f"{provider.upper()}_BASE_URL")
+            or DIVERTED.read_original(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)
     except AgentError as fault:

@@ -119,7 +119,7 @@ class Session:
                 return
             await self.close()
             import_sdk()
-            server = self.server.expanded(DIVERTED.environment())
+            server = self.server.expanded(DIVERTED.original_environment())
             for secret in server.secrets.values():
                 hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
