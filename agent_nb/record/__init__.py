@@ -7,7 +7,7 @@ Read `record` first: what a notebook keeps of a run. `journal` holds a run in pr
 cells, `signing` says who made a record and `countersign` who approved it, `inner_records` reads
 the records inside a record, `recorded_calls` lists the calls that a record can run again.
 
-Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides, ssh_signature
+Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, side_by_side, ssh_signature
 < displays, journal, packed_events, signers, size_limit
 < journal_recovery, pictures, record
 < fingerprint, inner_records, nbdime_conflicts, signing
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from .recorded_calls import LogCalls as LogCalls
     from .recorded_calls import RecordedCall as RecordedCall
     from .run_inputs import RunInputs as RunInputs
-    from .sides import SideBySide as SideBySide
+    from .side_by_side import SideBySide as SideBySide
     from .signers import Signer as Signer
     from .signing import covers_record as covers_record
     from .signing import is_intact as is_intact
@@ -119,7 +119,7 @@ _NAMES = {
     "record": "METADATA_KEY Provenance RECORD_MIME Record events_of log_of run_record status_of",
     "recorded_calls": "LogCalls RecordedCall",
     "run_inputs": "RunInputs",
-    "sides": "SideBySide",
+    "side_by_side": "SideBySide",
     "signers": "Signer",
     "signing": (
         "covers_record is_intact is_own_record key_problem names_signer sign_record signed_by "

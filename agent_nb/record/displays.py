@@ -21,7 +21,7 @@ import msgspec
 
 from ..wire import encode_canonical
 from .figure_data import SameText
-from .sides import count_shared
+from .side_by_side import common_prefix_length
 
 _KIND_NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
     "text/html": "HTML",
@@ -127,7 +127,7 @@ def _rename_ids(text: str, names: Mapping[str, str]) -> str:
 
 def _cut_excerpts(old: str, new: str) -> str:
     """Return a piece of each text, from shortly before the first character that differs."""
-    start = max(0, count_shared(old, new) - _EXCERPT_LENGTH // 3)
+    start = max(0, common_prefix_length(old, new) - _EXCERPT_LENGTH // 3)
     end = start + _EXCERPT_LENGTH
     was, now = (" ".join(text[start:end].split()) for text in (old, new))
     return f"…{was}… was, …{now}… is"

@@ -22,7 +22,7 @@ from ..events import Event, RunStart, User
 from ..wire import as_dict
 from .fingerprint import OUTPUT, Digests, digest_turns
 from .pictures import PictureComparison
-from .sides import SideBySide
+from .side_by_side import SideBySide
 
 # the size of a figure, in the text that stands for the figure in a prompt
 _FIGURE_SIZE = re.compile(r": \d+×\d+ pixels(?=\])")

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from agent_nb.record import sides
+from agent_nb.record import side_by_side as sides
 
 
 def test_equal_lines_stand_beside_each_other_and_others_are_marked():

@@ -1,4 +1,4 @@
-"""Two texts side by side: the recorded one and the new one.
+"""Compare two texts side by side: the recorded one and the new one.
 
 Why one file: the card of a drift (the first difference between a record and its replay) and the
 message on stderr must show the same rows.
@@ -8,7 +8,8 @@ Rule: different texts always have a row that differs, even if they differ only i
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher, unified_diff
+import difflib
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -19,9 +20,9 @@ from ..wire import fit_text
 EQUAL_LINES = 2  # shown before and after a difference
 MOST_ROWS = 40  # shown
 MOST_DIFF_LINES = 20  # of a unified diff
-MOST_LINES = 2000  # of each text that are compared
+MOST_LINES = 2000  # of each text that are compared: aligning lines takes quadratic time
 NEAR = 20  # characters shown before a difference inside a line, and in literals also after it
-SAME, LEFT_OUT = "", "⋮"  # marks of a row whose sides are equal, and of rows that are not shown
+SAME, CHANGED, LEFT_OUT = "", "≠", "⋮"  # marks: equal sides, sides that differ, rows not shown
 Row = tuple[str, str, str]  # mark, recorded line, new line
 
 
@@ -29,39 +30,24 @@ class SideBySide(msgspec.Struct, frozen=True):
     """A recorded text and the new one, to be compared line by line."""
 
     recorded: str
-    now: str
+    new: str
 
-    CHANGED: ClassVar = "≠"  # the mark of a row whose sides differ
+    CHANGED: ClassVar = CHANGED
 
     def rows(self) -> list[Row]:
         """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT."""
-        old, new = self.recorded.splitlines(), self.now.splitlines()
-        if old == new and self.recorded != self.now:  # only line ends differ
-            return [(self.CHANGED, *self.show_difference())]
+        old, new = self.recorded.splitlines(), self.new.splitlines()
+        if old == new and self.recorded != self.new:  # only line ends differ
+            return [(CHANGED, *self.show_difference())]
         start = _find_start(old, new)
-        beyond = max(len(old), len(new)) - start - MOST_LINES
+        uncompared = max(len(old), len(new)) - start - MOST_LINES
         old, new = old[start : start + MOST_LINES], new[start : start + MOST_LINES]
-        rows: list[Row] = []
-        matcher = SequenceMatcher(None, old, new, autojunk=False)
-        for group in matcher.get_grouped_opcodes(EQUAL_LINES):
-            # an opcode: its kind, from and to in `old`, from and to in `new`
-            first, last = group[0], group[-1]
-            if not rows and (start or first[1] or first[3]):
-                rows.append((LEFT_OUT, "", ""))
-            for kind, a, b, c, d in group:
-                mark = SAME if kind == "equal" else self.CHANGED
-                rows += [(mark, *pair) for pair in zip_longest(old[a:b], new[c:d], fillvalue="")]
-            if last[2] < len(old) or last[4] < len(new):
-                rows.append((LEFT_OUT, "", ""))
-        omitted = len(rows) - MOST_ROWS
-        notes = [
-            *([f"{omitted} more row{'' if omitted == 1 else 's'}"] if omitted > 0 else ()),
-            *(
-                [f"{beyond} more line{'' if beyond == 1 else 's'} not compared"]
-                if beyond > 0
-                else ()
-            ),
-        ]
+        rows = [*([(LEFT_OUT, "", "")] if start else ()), *_align_lines(old, new)]
+        notes = []
+        if len(rows) > MOST_ROWS:
+            notes.append(_count_more(len(rows) - MOST_ROWS, "row"))
+        if uncompared > 0:
+            notes.append(f"{_count_more(uncompared, 'line')} not compared")
         return [*rows[:MOST_ROWS], *([(LEFT_OUT, f"({', '.join(notes)})", "")] if notes else ())]
 
     def columns(self, width: int = 50) -> str:
@@ -78,48 +64,61 @@ class SideBySide(msgspec.Struct, frozen=True):
 
         After `MOST_DIFF_LINES` lines a last one gives the number of lines that are left out.
         """
-        old, new = self.recorded.splitlines(), self.now.splitlines()
-        lines = list(unified_diff(old, new, "recorded", "now", lineterm="", n=1))
-        if not lines and self.recorded != self.now:
+        old, new = self.recorded.splitlines(), self.new.splitlines()
+        # not bounded by MOST_LINES: this function ignores lines that are frequent in a long text
+        lines = list(difflib.unified_diff(old, new, "recorded", "now", lineterm="", n=1))
+        if not lines and self.recorded != self.new:
             pair = zip("-+", self.show_difference(), strict=True)
             lines = [f"{mark}{literal}" for mark, literal in pair]
-        omitted = len(lines) - MOST_DIFF_LINES
-        if omitted <= 0:
+        if len(lines) <= MOST_DIFF_LINES:
             return lines
-        return [*lines[:MOST_DIFF_LINES], f"… {omitted} more line{'' if omitted == 1 else 's'}"]
+        return [*lines[:MOST_DIFF_LINES], f"… {_count_more(len(lines) - MOST_DIFF_LINES, 'line')}"]
 
     def show_difference(self) -> tuple[str, str]:
         """Return Python literals of both texts from shortly before their first difference."""
-        first = count_shared(self.recorded, self.now)
+        first = common_prefix_length(self.recorded, self.new)
         start = max(0, first - NEAR)
         old, new = (
             f"{'…' if start else ''}{side[start : first + NEAR]!r}"
-            for side in (self.recorded, self.now)
+            for side in (self.recorded, self.new)
         )
         return old, new
 
 
-def count_shared(one: str, other: str) -> int:
+def common_prefix_length(one: str, other: str) -> int:
     """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _find_start(old: list[str], new: list[str]) -> int:
-    """Return the index of the first line to compare, shortly before the first difference.
+def _count_more(count: int, noun: str) -> str:
+    return f"{count} more {noun}{'' if count == 1 else 's'}"
 
-    Why: aligning lines takes quadratic time.
-    """
+
+def _find_start(old: list[str], new: list[str]) -> int:
+    """Return the index of the first line to compare, shortly before the first difference."""
     pairs = enumerate(zip_longest(old, new))
     first = next((n for n, (a, b) in pairs if a != b), 0)
     return max(0, first - EQUAL_LINES)
 
 
+def _align_lines(old: list[str], new: list[str]) -> Iterator[Row]:
+    """Yield rows for the differences, with a row where equal lines after them are left out."""
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for group in matcher.get_grouped_opcodes(EQUAL_LINES):
+        # an opcode: its kind, from and to in `old`, from and to in `new`
+        for kind, a, b, c, d in group:
+            mark = SAME if kind == "equal" else CHANGED
+            yield from ((mark, *pair) for pair in zip_longest(old[a:b], new[c:d], fillvalue=""))
+        if b < len(old) or d < len(new):
+            yield LEFT_OUT, "", ""
+
+
 def _shift_row(row: Row, width: int) -> Row:
     """Return a row with its difference among the first `width` characters."""
     mark, old, new = row
-    first = count_shared(old, new)
-    if mark != SideBySide.CHANGED or first < width - 1 or not (old and new):
+    first = common_prefix_length(old, new)
+    if mark != CHANGED or first < width - 1 or not (old and new):
         return row
     start = first - min(NEAR, width // 2)
     return mark, f"…{old[start:]}", f"…{new[start:]}"
