@@ -4,14 +4,15 @@ Why: a model of a hundred million parameters copies the turns before its own. So
 the model the agent's tools with plausible arguments.
 
 Rules
-- A question that needs no tool comes first, then one for each of the first `MOST_TOOLS` tools.
-- The value of an argument is the first of these: a value that the schema itself has, the value for
-  the argument's name in `PLAUSIBLE` if its type fits, a constant of the argument's type.
+- The first example needs no tool; then each of the first `MOST_TOOLS` tools has one.
+- The value of an argument is the first of these: one in its schema (`examples`, `enum`, `const`,
+  `default`), that for its name in `PLAUSIBLE` if the type fits, a constant of its type.
 - A call has the required arguments; if there are none, the first optional one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -24,33 +25,29 @@ from .grammar import CONCLUSION, NO_TOOL, PLAN
 MOST_TOOLS = 3
 _DEEPEST = 4  # levels of nested values; a schema may contain itself
 
+# parameter name -> a plausible value
+PLAUSIBLE: dict[str, Any] = {
+    "path": "docs", "folder": "docs", "directory": "docs", "dir": "docs", "file": "notes.txt",
+    "filename": "notes.txt", "expression": "3 * 4", "code": "print(6 * 7)", "command": "ls",
+    "query": "solar power", "question": "solar power", "q": "solar power",
+    "url": "https://example.org", "city": "Paris", "location": "Paris", "place": "Paris",
+    "name": "Ada", "text": "hello", "content": "hello", "message": "hello", "language": "French",
+    "pattern": "total", "date": "2025-01-31", "a": 3, "b": 4, "x": 3, "y": 4, "n": 3, "count": 3,
+    "limit": 3, "steps": 3, "seconds": 2,
+}  # fmt: skip
 
-class Writer(Protocol):
-    """A text dialect, as far as it writes past turns; see `text_dialect`."""
-
-    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
-        """Write one step of the assistant."""
-
-    def results(self, results: Sequence[ResultBlock]) -> Message:
-        """Write the results of a batch."""
-
-
-def write_shots(dialect: Writer, tools: Sequence[ToolSpec], *, closing: str = "") -> list[Message]:
-    """Return the examples for `tools` as messages that `dialect` writes.
-
-    `closing` is appended to each answer: the dialect's marker for the end of a turn.
-    """
-    return [m for example in make_examples(tools) for m in _write_shot(dialect, example, closing)]
-
-
-def _write_shot(dialect: Writer, example: Example, closing: str) -> Iterator[Message]:
-    yield text_message("user", example.question)
-    thought = example.thought
-    if example.call is not None and example.result is not None:
-        yield text_message("assistant", dialect.assistant(thought, (example.call,), ""))
-        yield dialect.results((example.result,))
-        thought = example.conclusion
-    yield text_message("assistant", dialect.assistant(thought, (), example.answer) + closing)
+# name of a call's first argument -> a plausible result of the tool, and the answer to the user
+OUTCOMES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("path", "folder", "directory"),
+        ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
+    ),
+    **dict.fromkeys(("file", "filename"), ("Buy milk.", "The file says: Buy milk.")),
+    "expression": ("12", "3 * 4 is 12."),
+    "code": ("42", "The code prints 42."),
+    "command": ("notes.txt", "The command shows notes.txt."),
+    "city": ("18 degrees", "In Paris it is 18 degrees."),
+}
 
 
 class Example(msgspec.Struct, frozen=True):
@@ -68,19 +65,44 @@ class Example(msgspec.Struct, frozen=True):
     conclusion: str = ""
 
 
-def make_examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return the examples for these tools; without tools, one question with its answer."""
-    if not tools:
-        return [_PLAIN]
-    return [_GREETING, *(_make_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
-
-
 _PLAIN = Example(
     "What is a cat? Answer shortly.",
     "The user asks what a cat is.",
     "A cat is a small furry animal that many people keep.",
 )
 _GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
+
+
+class TurnWriter(Protocol):
+    """The methods of a text dialect that write past turns; see `text_dialect`."""
+
+    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
+        """Write one step of the assistant."""
+
+    def results(self, results: Sequence[ResultBlock]) -> Message:
+        """Write the results of a batch."""
+
+
+def write_shots(writer: TurnWriter, tools: Sequence[ToolSpec], *, closing: str) -> list[Message]:
+    """Return the examples for `tools` as messages; `closing` (the end of a turn) ends an answer."""
+    return [m for example in make_examples(tools) for m in _write_shot(writer, example, closing)]
+
+
+def _write_shot(writer: TurnWriter, example: Example, closing: str) -> Iterator[Message]:
+    yield text_message("user", example.question)
+    thought = example.thought
+    if example.call is not None and example.result is not None:
+        yield text_message("assistant", writer.assistant(thought, (example.call,), ""))
+        yield writer.results((example.result,))
+        thought = example.conclusion
+    yield text_message("assistant", writer.assistant(thought, (), example.answer) + closing)
+
+
+def make_examples(tools: Sequence[ToolSpec]) -> list[Example]:
+    """Return the examples for these tools; without tools, one question with its answer."""
+    if not tools:
+        return [_PLAIN]
+    return [_GREETING, *(_make_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
 
 
 def _make_example(tool: ToolSpec, number: int) -> Example:
@@ -112,10 +134,10 @@ def make_args(tool: ToolSpec) -> dict[str, Any]:
     properties = render.properties_of(tool)
     required = [n for n in tool.parameters.get("required", ()) if n in properties]
     chosen = required or list(properties)[:1]
-    return {n: make_value(properties[n], tool.parameters, n) for n in chosen}
+    return {n: _make_value(properties[n], tool.parameters, n) for n in chosen}
 
 
-def make_value(
+def _make_value(
     schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
 ) -> Any:
     """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
@@ -131,11 +153,9 @@ def make_value(
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
     for key in ("anyOf", "oneOf", "allOf"):
-        options = [
-            s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"
-        ]
-        if options and kind is None:
-            return make_value(options[0], root, name, depth)
+        cases = [s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"]
+        if cases and kind is None:
+            return _make_value(cases[0], root, name, depth)
     return _make_of_type(str(kind), schema, root, name, depth) if depth < _DEEPEST else None
 
 
@@ -152,7 +172,7 @@ def _value_from_schema(schema: Mapping[str, Any]) -> Any:
 def _make_of_type(
     kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], name: str, depth: int
 ) -> Any:
-    """Return a value of the JSON type `kind`, a text for an unknown type; see `make_value`."""
+    """Return a value of the JSON type `kind`, a text for an unknown type; see `_make_value`."""
     if kind == "null":
         return None
     if kind == "boolean":
@@ -163,12 +183,12 @@ def _make_of_type(
         items = schema.get("items")
         # an item of "names" gets the value of a parameter "name"
         item_name, item_schema = name.removesuffix("s"), items if isinstance(items, dict) else {}
-        item = make_value(item_schema, root, item_name, depth + 1)
+        item = _make_value(item_schema, root, item_name, depth + 1)
         return [item] * max(1, int(schema.get("minItems", 1)))
     if kind == "object":
         properties = schema.get("properties", {})
         required = [n for n in schema.get("required", ()) if n in properties]
-        return {n: make_value(properties[n], root, n, depth + 1) for n in required}
+        return {n: _make_value(properties[n], root, n, depth + 1) for n in required}
     return _make_text(schema, name)
 
 
@@ -180,35 +200,15 @@ def _make_text(schema: Mapping[str, Any], name: str) -> str:
 
 
 def _make_number(schema: Mapping[str, Any], name: str) -> Any:
-    """Return a number within the bounds; an exclusive bound counts as the next whole number."""
+    """Return a plausible number, moved to the nearest bound if it is outside of the bounds.
+
+    Its distance from an exclusive bound is 1; if the bounds leave less, it is their middle.
+    """
     value = PLAUSIBLE.get(name.lower())
     number = value if isinstance(value, int) else 3
-    # without a bound, the default makes the bound admit `number`
-    low = schema.get("minimum", schema.get("exclusiveMinimum", number - 1) + 1)
-    high = schema.get("maximum", schema.get("exclusiveMaximum", max(number, low) + 1) - 1)
-    return max(min(number, high), min(low, high))
-
-
-# parameter name -> a plausible value
-PLAUSIBLE: dict[str, Any] = {
-    "path": "docs", "folder": "docs", "directory": "docs", "dir": "docs", "file": "notes.txt",
-    "filename": "notes.txt", "expression": "3 * 4", "code": "print(6 * 7)", "command": "ls",
-    "query": "solar power", "question": "solar power", "q": "solar power",
-    "url": "https://example.org", "city": "Paris", "location": "Paris", "place": "Paris",
-    "name": "Ada", "text": "hello", "content": "hello", "message": "hello", "language": "French",
-    "pattern": "total", "date": "2025-01-31", "a": 3, "b": 4, "x": 3, "y": 4, "n": 3, "count": 3,
-    "limit": 3, "steps": 3, "seconds": 2,
-}  # fmt: skip
-
-# name of a call's first argument -> a plausible result of the tool, and the answer to the user
-OUTCOMES: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("path", "folder", "directory"),
-        ("summer.txt  12 B\nwinter.txt  9 B", "I found two files: summer.txt and winter.txt."),
-    ),
-    **dict.fromkeys(("file", "filename"), ("Buy milk.", "The file says: Buy milk.")),
-    "expression": ("12", "3 * 4 is 12."),
-    "code": ("42", "The code prints 42."),
-    "command": ("notes.txt", "The command shows notes.txt."),
-    "city": ("18 degrees", "In Paris it is 18 degrees."),
-}
+    above = schema.get("exclusiveMinimum", -math.inf)
+    below = schema.get("exclusiveMaximum", math.inf)
+    low, high = schema.get("minimum", above + 1), schema.get("maximum", below - 1)
+    if low > high:  # such as above 0 and below 1
+        return (schema.get("minimum", above) + schema.get("maximum", below)) / 2
+    return max(low, min(number, high))

@@ -147,6 +147,9 @@ def test_a_schema_that_contains_itself_ends():
         ({"type": "integer"}, "count", 3),
         ({"type": "integer", "minimum": 10}, "count", 10),
         ({"type": "number", "maximum": 1}, "x", 1),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "x", 0.5),
+        ({"type": "number", "minimum": 0.2, "exclusiveMaximum": 1}, "x", 0.6),
+        ({"type": "integer", "exclusiveMinimum": 4}, "x", 5),
         ({"type": "boolean"}, "x", True),
         ({"type": "array", "items": {"type": "string"}}, "files", ["notes.txt"]),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, "x", [3, 3]),
@@ -160,7 +163,8 @@ def test_a_schema_that_contains_itself_ends():
     ],
 )
 def test_an_example_value_fits_its_schema(schema, name, value):
-    assert examples.make_value(schema, {}, name) == value
+    tool = ToolSpec("f", "", {"type": "object", "properties": {name: schema}, "required": [name]})
+    assert examples.make_args(tool) == {name: value}
 
 
 def test_an_example_gives_the_required_arguments_or_the_first():
