@@ -150,7 +150,7 @@ class TestOfACell:
             sign_record(A, SECRET),
         )
         found = library(forged, old, record("future", "a", "x", 9e9), mine)
-        found.keep("a", record("here", "a", "x", 2.0))
+        found.keep_record("a", record("here", "a", "x", 2.0))
         assert self.ids(found) == ["here", "mine", "r1", "forged", "future"]
 
     def test_of_two_records_of_one_id_the_users_counts(self, library):
@@ -160,7 +160,7 @@ class TestOfACell:
 
     def test_it_owns_what_it_made_and_what_the_user_signed(self, library):
         found = library()
-        found.keep("a", B)
+        found.keep_record("a", B)
         assert found.is_own(B)
         assert found.is_own(sign_record(A, SECRET))
         assert not found.is_own(A)
@@ -170,11 +170,11 @@ class TestOfACell:
         found = library()
         runs = [record(f"r{n}", "a", "x", float(n)) for n in range(1, 6)]
         for run in runs:
-            found.keep("a", run)
+            found.keep_record("a", run)
         forged = [{**run, "events": [], "hash": run["hash"]} for run in runs]
         assert [found.is_own(each) for each in forged[:2]] == [False, False]
         assert found.is_own(runs[-1])
-        found.forget(["a"])
+        found.forget_records(["a"])
         assert not found.is_own(runs[-1])
 
 

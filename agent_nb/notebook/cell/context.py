@@ -119,7 +119,7 @@ def of_running_cell(
     cell, library = executions.executions_of(shell).current().cell, magics.session.library
 
     def above() -> list[RanCell]:
-        return context_cells.cells_above(shell, cell, library.file(cell.runner_options))
+        return context_cells.cells_above(shell, cell, library.read_file(cell.runner_options))
 
     return build_context(shell, mode or magics.context, tools, prompt, hosted=hosted, above=above)
 

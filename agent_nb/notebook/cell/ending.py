@@ -197,7 +197,7 @@ class Ending:
             execution=executions.executions_of(self._session.shell).current().id,
         )
         signed = self._session.sign(run_record(run.log, provenance))
-        self._session.library.keep(self._cell.key, signed)
+        self._session.library.keep_record(self._cell.key, signed)
         return signed
 
     def _commit_turn(self, run: Run, conversation: Conversation) -> None:

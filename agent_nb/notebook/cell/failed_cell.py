@@ -44,7 +44,7 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
 
     Raises UsageError if no cell has failed and the cell has no record of such a prompt.
     """
-    file = library.file(cell.runner_options)
+    file = library.read_file(cell.runner_options)
     failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
         return CellPrompt(_format_prompt(failed, question))

@@ -54,7 +54,7 @@ class MapInputs:
     Call `run_inputs` first: it makes the map that the other methods use.
     """
 
-    foreign = 0  # rows are asked alone: no turn of a conversation is sent
+    foreign_count = 0  # rows are asked alone: no turn of a conversation is sent
 
     def __init__(self, prompt: CellPrompt, options: Options, namespace: dict[str, Any]) -> None:
         self.prompt = prompt
@@ -84,7 +84,7 @@ class MapInputs:
         )
         return self._stream.given
 
-    def choose(
+    def choose_replay(
         self, decide: Callable[[], ReplayChoice], records: Sequence[Record], rules: ReplayRules
     ) -> ReplayChoice:
         """Return the decision of `decide`, unless its record lacks rows or has some to ask again.
@@ -124,7 +124,7 @@ class MapInputs:
         self._map.play(turns, strictness)
         return self._map
 
-    def publish(self, namespace: dict[str, Any], options: Options) -> None:
+    def publish_result(self, namespace: dict[str, Any], options: Options) -> None:
         """Leave the map and its frame in the user's namespace."""
         publish_map(self._map, namespace)
         if options.output != LATEST:

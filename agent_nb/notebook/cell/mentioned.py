@@ -94,7 +94,7 @@ class MentionTargets:
     def file(self) -> NotebookFile:
         """The saved notebook, read when it is first needed."""
         if self._file is None:
-            self._file = self._library.file(self._cell.runner_options)
+            self._file = self._library.read_file(self._cell.runner_options)
         return self._file
 
     def resolve(self, written: str, prompt: str) -> Pointed:

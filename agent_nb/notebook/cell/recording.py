@@ -118,7 +118,7 @@ class Recorder:
             record = self.session.sign(unsigned)
         else:
             record = sign_record(unsigned, user_key())
-        self.library.keep(self.cell.key, record)
+        self.library.keep_record(self.cell.key, record)
         return record, numbers
 
     @property

@@ -17,7 +17,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -28,11 +28,11 @@ from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
 from ...host import read_launch
 from ...models import collect_secrets
-from ...record import Journal
+from ...record import Journal, Provenance, Record, events_of
 from ...rows import Agent
 from ...tools import OutputCapture, Toolset
 from ...wire import redact_value
-from ..conversations import Conversation
+from ..conversations import Conversation, Turn, is_turn
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
@@ -57,10 +57,8 @@ from .prepare import (
     gather_context,
     load_attached,
     make_agent,
-    open_journal,
     prepare_inputs,
     read_prompt,
-    use_recorded_turn,
 )
 from .rerun import (
     ReplayChoice,
@@ -149,7 +147,7 @@ class CellRun:
                 raise AgentCellError(message, short) from None
             assert self._conversation is not None
             assert self._inputs is not None
-            self._inputs.publish(self.session.shell.user_ns, self._options)
+            self._inputs.publish_result(self.session.shell.user_ns, self._options)
             ending = self._make_ending()
             ending.finish(run, self._conversation)
         ending.fail_cell(run, self._path_advice)
@@ -225,16 +223,27 @@ class CellRun:
             )
             find_changes = partial(self._find_changes, agent, prompt)
             decide = partial(decide_replay, rules, records, agent, inputs, find_changes)
-            choice = self._inputs.choose(decide, records, rules)
+            choice = self._inputs.choose_replay(decide, records, rules)
             not_replayed = choice.turns is None and mode != "live"
             if not_replayed and (warning := library.ambiguity_warning(self.cell)):
                 print_warning(warning)
             return msgspec.structs.replace(choice, reason=prompt.why_replayed)
         except UsageError:
-            # No replay, and nothing may run live. The cells below can still be replayed: they need
-            # this cell's turn in the conversation, so it is taken from a record.
-            use_recorded_turn(self.session, self.cell, options, conversation, records)
+            self._use_recorded_turn(conversation, records)
             raise
+
+    def _use_recorded_turn(self, conversation: Conversation, records: Sequence[Record]) -> None:
+        """Where nothing may run live, count the newest record as the turn of this refused cell.
+
+        The cells below can then be replayed, since their conversation is the recorded one.
+        """
+        prompts = (r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION)
+        newest = next(prompts, None)
+        if newest is None or not read_launch().why_not_live or not is_turn(events_of(newest)):
+            return
+        foreign = not self.session.library.is_own(newest)
+        turn = Turn(self.cell.key, events_of(newest), self._options.new, foreign=foreign)
+        conversation.commit(turn, live=False)
 
     def _find_changes(
         self, agent: Agent, prompt: CellPrompt, turns: RecordedTurns, tools: Toolset
@@ -249,11 +258,11 @@ class CellRun:
 
     def _start(self, driver: Driver, resume: Resume | None) -> Work:
         """Start the agent and return its work: from the prompt on, or where a replay drifted."""
-        agent, inputs, options = self._agent, self._inputs, self._options
+        agent, inputs = self._agent, self._inputs
         assert agent is not None
         assert inputs is not None
         notes = require_trust(
-            inputs.foreign, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
+            inputs.foreign_count, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
         )
         self._ask_permissions(agent, live=True)
         if resume is None:
@@ -263,21 +272,29 @@ class CellRun:
             host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
         )
         stream = inputs.start(live, notes=notes, resume=resume, context=self._context)
-        self._journal = open_journal(self.session, self.cell, options, stream.log)
-        if self._journal is not None:
+        if self._options.record:
+            self._journal = self._open_journal(stream.log)
             self._until_end.callback(self._journal.close)
         replayed = len(resume.events) if resume is not None else 0
         return self._open(driver, stream, live, replayed=replayed)
 
+    def _open_journal(self, log: EventLog) -> Journal:
+        """Return a new journal, to which the events of a live run are written as they come."""
+        journal = Journal(
+            log.run,
+            cell=self.cell.key,
+            notebook=str(self.session.library.finder.path(self.cell.runner_options) or ""),
+            conversation=self._options.conversation,
+            warn=self.session.warn,
+        )
+        log.subscribe(journal)
+        return journal
+
     def _gather_context(self, agent: Agent) -> None:
         assert self._inputs is not None
+        prompt, attached = self._inputs.prompt, self._attached
         context = gather_context(
-            self.session,
-            self.cell,
-            self._options,
-            agent,
-            self._inputs.prompt,
-            attached=self._attached,
+            self.session, self.cell, self._options, agent, prompt, attached=attached
         )
         self._context = msgspec.structs.replace(context, why_live=self._choice.why_live)
 

@@ -61,7 +61,7 @@ class CellState(msgspec.Struct, frozen=True):
 
 def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -> list[CellState]:
     """Return the state of each agent cell, in order; `make_agent` returns the agent of a cell."""
-    file = session.library.file()
+    file = session.library.read_file()
     # conversation -> the recorded turns of the cells so far
     recorded: dict[str, list[Sequence[Event]]] = defaultdict(list)
     states = []

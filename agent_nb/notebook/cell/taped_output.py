@@ -76,7 +76,7 @@ class TapedOutput:
         )
         packed = self._packer.pack(call.exchange, log)
         record = self._session.sign(run_record(log, provenance, exchange=packed))
-        self._session.library.keep(cell.key, record)
+        self._session.library.keep_record(cell.key, record)
         self._session.run_ids.add(log.run)
         numbers = {**summarize_run(Run(log, cell=cell.id)), "cell_id": cell.id}
         publish_display({RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False)

@@ -35,14 +35,13 @@ def show_status(session: Session, _: list[str]) -> None:
 
     records = [r for r in session.library.list_records(None) if session.library.is_own(r)]
     runs = (run for listed in session.runs.values() for run in listed)
-    map_ids = map_stores.list_map_ids(records, runs)
     parts = (
         _cell_table(session),
         _cleared_remark(session),
         _turn_table(session),
         _lost_remark(session),
-        map_stores.stores_table(map_ids),
-        map_stores.stores_remark(),
+        map_stores.make_stores_table(records, runs),
+        map_stores.describe_stores(),
         describe_allowed(),
     )
     show_parts(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
@@ -59,7 +58,7 @@ def _cell_table(session: Session) -> Rows:
 
 def _cleared_remark(session: Session) -> str:
     """Return a remark on cells with a record and without output, "" if there are none."""
-    count = len(session.library.file().cleared_ids)
+    count = len(session.library.read_file().cleared_ids)
     cells = f"{count_noun(count, 'cell')} {'has' if count == 1 else 'have'} a record and no output"
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
 
@@ -99,7 +98,7 @@ def _find_lost(session: Session, *, unsaved: bool = False) -> LostRuns:
     """
     from ..files.recovery import find_lost_runs
 
-    file, path = session.library.file(), str(session.library.finder.path() or "")
+    file, path = session.library.read_file(), str(session.library.finder.path() or "")
     if unsaved:
         return find_lost_runs(file, path)
     # key of a cell -> when its newest run that ended well began
@@ -182,7 +181,7 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     from ..files.recovery import drop_journals
 
     if arguments[:1] == ["maps"]:
-        question = map_stores.forget_question()
+        question = map_stores.make_forget_question()
         sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", (*NO, ""))
         print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
@@ -192,7 +191,7 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     run_keys = list(session.runs) if keys is None else keys
     runs = [run for key in run_keys for run in session.runs.pop(key, ())]
     own_records = [record for record in recorded if session.library.is_own(record)]
-    ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
+    ids = sorted({*session.library.forget_records(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
@@ -214,7 +213,7 @@ def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
     The argument is the id of a cell, or the beginning of the ids of several; without an argument
     the cell of the latest run counts. Raises UsageError if no cell with runs has such an id.
     """
-    known_keys = dict.fromkeys([*session.runs, *session.library.file().runs])
+    known_keys = dict.fromkeys([*session.runs, *session.library.read_file().runs])
     if arguments[:1] == ["all"]:
         return None
     if not arguments:

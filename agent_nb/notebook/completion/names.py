@@ -158,7 +158,7 @@ def described_names(session: Session, prefix: str) -> list[str]:
 
 def cell_numbers(session: Session, prefix: str) -> list[str]:
     """Return `cell:N` for each cell that ran here and may be sent, the newest first."""
-    readable = readable_cells(session.shell, Cell(key=""), session.library.file(ask=False))
+    readable = readable_cells(session.shell, Cell(key=""), session.library.read_file(ask=False))
     return [f"{CELL}{cell.count}" for cell in readable]
 
 

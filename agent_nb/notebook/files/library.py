@@ -14,7 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...record import (
@@ -35,13 +35,13 @@ from .notebook_finder import NotebookFinder
 
 
 class Library:
-    """The records of one kernel's notebook, whose file `finder` finds; `namespace`: the user's."""
+    """The records of one kernel's notebook; `namespace`: the user's variables, for `finder`."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
-        # key -> (run id, hash) of each record in `_records`: a record that is no longer there could
-        # be replaced in the file by one that only names its hash
+        # key -> (run id, hash) of each record in `_records`. `is_from_kernel` trusts these pairs;
+        # a pair goes with its record, for a forged record in the file could copy it.
         self._identities: dict[str, set[tuple[str, str]]] = {}
         self._used = UsedCalls()  # taped calls that executions in this kernel used, by cell key
         self._forgotten: set[str] = set()  # run ids
@@ -49,12 +49,12 @@ class Library:
         self._file_stamp: tuple[str, int, int] | None = None  # its path, time in ns and size then
         self._warned = False
 
-    def keep(self, key: str, record: Record) -> None:
+    def keep_record(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        kept_ids = self._used.list_ids()
+        records = CellRecords([record, *earlier])
         # None: no signature is checked: this kernel made them, and a cell may make hundreds
-        self._records[key] = CellRecords([record, *earlier]).select_kept(None, kept_ids)
+        self._records[key] = records.select_kept(None, self._used.list_ids())
         self._identities[key] = set(map(_identify, self._records[key]))
 
     def records_of(self, cell: Cell) -> list[Record]:
@@ -63,13 +63,15 @@ class Library:
         if len(stored) > 1:
             stored = CellRecords(stored).rank(user_key(), countersigned_hashes(cell.runner_options))
         made_here = CellRecords(self._records.get(cell.key, [])).newest_first()
-        return [r for r in self._without_repeats([*made_here, *stored]) if not r.get("tape")]
+        return [r for r in self._drop_repeats([*made_here, *stored]) if not r.get("tape")]
 
     def list_taped(self, cell: Cell) -> list[Record]:
         """Return the records of model calls of other code, of all cells, while `cell` runs."""
         made_here = (r for records in self._records.values() for r in records)
-        saved = (r for records in self.file(cell.runner_options).runs.values() for r in records)
-        known = self._without_repeats([*made_here, *self._stored_records(cell), *saved])
+        file = self.read_file(cell.runner_options)
+        saved = (r for records in file.runs.values() for r in records)
+        known = self._drop_repeats([*made_here, *self._stored_records(cell), *saved])
+        # 1: the version that `PackedExchange` reads
         return [record for record in known if record.get("tape") == 1]
 
     def keep_used(self, key: str, ids: Sequence[str]) -> None:
@@ -78,7 +80,7 @@ class Library:
 
     def used_calls(self, cell: Cell) -> UsedCalls:
         """Return the taped calls that executions of all cells used, while `cell` runs."""
-        return UsedCalls.merge(self._used, self.file(cell.runner_options).used_calls)
+        return UsedCalls.merge(self._used, self.read_file(cell.runner_options).used_calls)
 
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
@@ -91,11 +93,11 @@ class Library:
 
     def list_records(self, keys: Iterable[str] | None = None) -> list[Record]:
         """Return the records of cells by their keys (None: all): this kernel's and the file's."""
-        file = self.file()
+        file = self.read_file()
         chosen = dict.fromkeys([*self._records, *file.runs] if keys is None else keys)
         return [r for k in chosen for r in (*self._records.get(k, ()), *file.runs.get(k, ()))]
 
-    def forget(self, keys: Iterable[str] | None = None) -> list[str]:
+    def forget_records(self, keys: Collection[str] | None = None) -> list[str]:
         """Forget the records of cells by keys (None: all); return the ids of their runs."""
         ids = {str(r.get("id", "")) for r in self.list_records(keys)}
         for key in list(self._records) if keys is None else keys:
@@ -110,7 +112,7 @@ class Library:
         self._warned = self._warned or bool(text)
         return text
 
-    def file(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = True) -> NotebookFile:
+    def read_file(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = True) -> NotebookFile:
         """Return what the notebook's file holds; `options`, `ask`: see `NotebookFinder.path`."""
         path = self.finder.path(options, ask=ask)
         if path is None:
@@ -130,14 +132,15 @@ class Library:
         Empty if a runner sent the records of the cell, because the runner executes the cells above
         it anyway, and if the cell has no id or the file does not hold it.
         """
-        file = self.file(cell.runner_options)
+        file = self.read_file(cell.runner_options)
         cell_id = file.id_of(cell) if cell.id else ""
         if "runs" in cell.runner_options or cell_id not in file.cell_ids:
             return []
-        key = user_key()
+        secret = user_key()
         turns: list[Turn] = []
         for above in file.cell_ids[: list(file.cell_ids).index(cell_id)]:
-            records = self._without_repeats(CellRecords(file.runs.get(above, ())).rank(key))
+            # without hashes of signers: a runner that sends them sends `runs` too
+            records = self._drop_repeats(CellRecords(file.runs.get(above, ())).rank(secret))
             of_conversation = (r for r in records if r.get("conversation", "main") == conversation)
             record = next(filter(is_intact, of_conversation), None)
             if record is None or not file.is_turn_of(above, record):
@@ -155,18 +158,18 @@ class Library:
             return [Payloads.attach(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self.finder.search(cell)
-        file = self.file(cell.runner_options)
-        found_by_id = bool(cell.id) and not file.made_up_ids
+        file = self.read_file(cell.runner_options)
+        has_true_id = bool(cell.id) and not file.made_up_ids
         return select_cell_records(
             file.runs,
             cell=file.id_of(cell),
             source=cell.text_hash,
-            occurrence=1 if found_by_id else cell.occurrence,
+            occurrence=1 if has_true_id else cell.occurrence,
             order=file.cell_ids,
         )
 
-    def _without_repeats(self, records: Iterable[Record]) -> list[Record]:
-        """Return the first record of each run, without forgotten runs."""
+    def _drop_repeats(self, records: Iterable[Record]) -> list[Record]:
+        """Return the first record of each run that is not forgotten."""
         by_id: dict[str, Record] = {}
         for record in records:
             by_id.setdefault(str(record.get("id", "")), record)

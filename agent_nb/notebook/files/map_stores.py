@@ -5,36 +5,33 @@ A map asks one prompt for each row of a table; its store is a file with the answ
 Why: stored rows outlive a kernel and hold answers that the user has paid for.
 
 Rules
-- `forget_maps` removes only rows of maps that this kernel or this user made: a stranger's record
-  could name the store of another map. `forget_all` removes all rows in the state folder.
+- Callers give `forget_maps` only records that this kernel or this user made; it does not check
+  that. A stranger's record could name the store of another map.
 - A store that cannot be used is reported; the rows of the others are forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...agent import Run
 from ...errors import UsageError
+from ...events import Event
 from ...host import shorten_path
 from ...record import Record, events_of
 from ...rows import list_stores, locate_map
 from ...view import clip_text, count_noun
 from ..notices import format_date
 
-MOST_STORES = 10  # that are listed
+MOST_STORES = 10  # in the table: the ones used last; `describe_stores` counts all
 LONGEST_PROMPTS = 60  # characters of the prompts of a map in the table
 KILO = 1000  # bytes in 1 kB
 
 
-def list_map_ids(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
-    """Return the ids of the maps among the records and runs of a notebook."""
-    logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    return {location.id for location in map(locate_map, logs) if location is not None}
-
-
-def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
-    """Return a table of the stores of these maps, a header first; [] if they have no store."""
+def make_stores_table(records: Iterable[Record], runs: Iterable[Run]) -> Sequence[Sequence[str]]:
+    """Return a table, a header first, of the stores that maps among these have; [] without one."""
+    locations = filter(None, map(locate_map, _list_logs(records, runs)))
+    ids = {location.id for location in locations}
     stores = [store for store in list_stores() if store.file.stem in ids]
     rows = [
         (
@@ -48,7 +45,7 @@ def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
     return [("map", "stored rows", "size", "last used"), *rows] if rows else []
 
 
-def stores_remark() -> str:
+def describe_stores() -> str:
     """Return where the stores are and how to remove them, "" if there are none."""
     stores = list_stores()
     if not stores:
@@ -58,8 +55,8 @@ def stores_remark() -> str:
     return f"{count} of maps ({total}) in {shorten_path(stores[0].file.parent)}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
-def forget_question() -> str:
-    """Return the question to ask before all stored rows are removed, "" if there are none."""
+def make_forget_question() -> str:
+    """Return the question to ask before `forget_all`, "" if no rows are stored."""
     stores = list_stores()
     rows = sum(store.rows or 0 for store in stores)
     if not rows:
@@ -70,26 +67,28 @@ def forget_question() -> str:
 def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
     """Remove the stored rows of the maps among records and runs.
 
-    Return the number of removed rows, and a sentence for each store that cannot be used.
-
-    `records` are those that this kernel or this user made, `runs` those of this kernel.
+    Return the number of removed rows, and a sentence for each store that cannot be used. It raises
+    nothing, since the runs themselves are already forgotten.
     """
-    logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    maps = dict.fromkeys(location for location in map(locate_map, logs) if location is not None)
-    count, faults = _forget(location.forget for location in maps)
+    locations = filter(None, map(locate_map, _list_logs(records, runs)))
+    count, faults = _forget(location.forget for location in dict.fromkeys(locations))
     return count, list(map(str, faults))
 
 
 def forget_all() -> str:
     """Remove every row in the state folder; return a message for the user.
 
-    A store that cannot be used does not keep the others: UsageError for the first such store is
-    raised after the rows of all others are removed.
+    At the end it raises UsageError for the first store that could not be used, if any.
     """
     count, faults = _forget(store.forget for store in list_stores())
     if faults:
         raise faults[0]
     return f"{count_noun(count, 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+
+
+def _list_logs(records: Iterable[Record], runs: Iterable[Run]) -> Iterator[Iterable[Event]]:
+    yield from (events_of(record) for record in records)
+    yield from (run.log for run in runs)
 
 
 def _forget(removals: Iterable[Callable[[], int]]) -> tuple[int, list[UsageError]]:

@@ -151,7 +151,7 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     )
     record = sign_record(run_record(log, provenance, taped=taped), user_key())
     if header.cell:
-        library.keep(header.cell, record)
+        library.keep_record(header.cell, record)
     return log, record
 
 

@@ -67,7 +67,7 @@ class FollowRun(ABC):
         for run in runs:
             self.session.keep(self.cell, run, options.output)
         for record in cards.records:
-            self.session.library.keep(self.cell.key, record)
+            self.session.library.keep_record(self.cell.key, record)
         return runs
 
 
