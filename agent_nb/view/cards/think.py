@@ -11,7 +11,8 @@ from __future__ import annotations
 from ..format import clip_text, format_duration, gist, text_row
 from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
-from .base import Context, prose
+from .base import Context
+from .long_text import draw_long_text
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
@@ -29,7 +30,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         return Row(_line(title, text), wrap=True)
     body = (
         *_attributes(state),
-        *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
+        *draw_long_text(state.text, context, growing=not state.done, dim=True, key=state.key),
     )
     return Fold(
         (Row(_line(title, first_sentence)),),
