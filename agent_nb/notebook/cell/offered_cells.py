@@ -38,7 +38,10 @@ class ChosenCell:
         self.code = code
 
     def insert(self, shell: Any) -> None:
-        """Insert the chosen cell, if any, below the running cell; drop it if its code is unsafe."""
+        """Insert the chosen cell, if any, below the running cell.
+
+        Unsafe code, which only a hostile record has, is dropped: an error would fail a good run.
+        """
         code, self.code = self.code, ""
         if code and not find_code_fault(code):
             shell.set_next_input(code, replace=False)
@@ -46,12 +49,14 @@ class ChosenCell:
 
 def list_offers(log: Iterable[Event]) -> list[Offer]:
     """Return the cells that a run's successful calls offered, those of sub-agents last."""
-    events = list(log)
-    of_tool = [e for e in events if isinstance(e, Call | Result) and e.name == ADD_CELL]
+    of_tool = [e for e in log if isinstance(e, Call | Result) and e.name == ADD_CELL]
     ok = {(e.span, e.call_id) for e in of_tool if isinstance(e, Result) and e.status == "ok"}
     calls = [e for e in of_tool if isinstance(e, Call) and (e.span, e.call_id) in ok]
     calls.sort(key=lambda call: bool(call.span))
-    return [Offer(_read_text(c.args.get("code")), _read_text(c.args.get("why"))) for c in calls]
+    return [
+        Offer(_normalize_text(c.args.get("code")), _normalize_text(c.args.get("why")))
+        for c in calls
+    ]
 
 
 def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
@@ -61,5 +66,5 @@ def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
     shell.set_next_input(offer.code, replace=replace)
 
 
-def _read_text(value: Any) -> str:
+def _normalize_text(value: Any) -> str:
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
