@@ -44,9 +44,8 @@ class ItemCoercer:
 
     def __init__(self) -> None:
         self._form: Literal["lines", "chunks"] | None = None  # what texts are; None: unclear yet
-        self._undecided: bytes | None = (
-            None  # the text that is a line or a chunk, as the next shows
-        )
+        # the text of which the next one shows whether it is a line or a chunk
+        self._undecided: bytes | None = None
         self._at_line_start = True  # the next text begins a line
 
     def feed(self, item: Any) -> list[Piece]:
@@ -136,26 +135,18 @@ def piece_of(item: Any) -> Piece:
     return obj
 
 
-# how the hints in _ADAPTERS go on after "Objects of PACKAGE"
-_AG_UI_HINT = "are not events of an agent's run in a format that is known here. {how} gives AG-UI events, which are read as they are"
-_MODEL_HINT = "come from a model, not from an agent. Let an agent ask it, as in Agent(model={name!r}), and watch that"
-# package that defines an object -> the rest of the hint, with what to watch instead
-_ADAPTERS = {
-    "pydantic_ai": _AG_UI_HINT.format(
-        how='run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")'
-    ),
+# package that defines an object -> what gives AG-UI events instead
+_AG_UI_SOURCES = {
+    "pydantic_ai": 'run_stream() of pydantic_ai.ui.ag_ui.AGUIAdapter (pip install "pydantic-ai-slim[ag-ui]")',
     **dict.fromkeys(
         ("langchain", "langchain_core", "langgraph"),
-        _AG_UI_HINT.format(
-            how="run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)"
-        ),
+        "run() of ag_ui_langgraph.LangGraphAgent (pip install ag-ui-langgraph)",
     ),
-    "crewai": _AG_UI_HINT.format(how="The package ag-ui-crewai"),
-    "strands": _AG_UI_HINT.format(how="The package ag-ui-strands"),
-    "google": _AG_UI_HINT.format(how="The package ag-ui-adk, for agents of google.adk,"),
-    "openai": _MODEL_HINT.format(name="openai/…"),
-    "anthropic": _MODEL_HINT.format(name="anthropic/…"),
+    "crewai": "The package ag-ui-crewai",
+    "strands": "The package ag-ui-strands",
+    "google": "The package ag-ui-adk, for agents of google.adk,",
 }
+_MODEL_PACKAGES = ("openai", "anthropic")
 _DICT_HINT = (
     "A dict is read if it is an event of one of these formats, such as"
     ' {"type": "respond", "content": "…"} (canonical)'
@@ -166,8 +157,10 @@ _DICT_HINT = (
 def suggest_adapter(kind: type | None) -> str:
     """Return a hint on what to watch instead of items of type `kind` ("" for none)."""
     package = getattr(kind, "__module__", "").partition(".")[0]
-    if package in _ADAPTERS:
-        return f"Objects of {package} {_ADAPTERS[package]}."
+    if package in _AG_UI_SOURCES:
+        return f"Objects of {package} are not events of an agent's run in a format that is known here. {_AG_UI_SOURCES[package]} gives AG-UI events, which are read as they are."
+    if package in _MODEL_PACKAGES:
+        return f"Objects of {package} come from a model, not from an agent. Let an agent ask it, as in Agent(model='{package}/…'), and watch that."
     if kind is not None and issubclass(kind, Mapping):
         return _DICT_HINT
     if package in sys.stdlib_module_names or not package:
