@@ -35,9 +35,9 @@ def _derived_column(name: str, kind: Kind, doc: str) -> Column:
     return Column(name, kind, derived=True, doc=doc)
 
 
-def _usage(field: str) -> dict[type, Getter]:
-    """Return the getter of one field of a turn's usage: tokens, cost or time."""
-    return {e.Metric: lambda event: getattr(event.step, field)}
+def _usage(name: str, kind: Kind, doc: str, field: str) -> Column:
+    """Return a column with one field of a turn's usage: tokens, cost or time."""
+    return _column(name, kind, doc, {e.Metric: lambda event: getattr(event.step, field)})
 
 
 _BLOCKS = (e.Think, e.Call, e.Respond)  # what the model writes
@@ -48,7 +48,7 @@ _CALL_ID: dict[type, Getter] = {
     **dict.fromkeys(_ABOUT_CALLS, "call_id"),
     e.Error: lambda event: event.call_id or None,
 }
-_DURATION: dict[type, Getter] = {e.Result: "duration", **_usage("duration")}
+_DURATION: dict[type, Getter] = {e.Result: "duration", e.Metric: lambda event: event.step.duration}
 _NAME: dict[type, Getter] = {
     **dict.fromkeys(_NAMED, "name"),
     **dict.fromkeys((e.State, e.Unknown), "kind"),
@@ -99,10 +99,8 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     _column("status", "category", "How a call or the run ended; what was decided.", _STATUS),
     _column("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
     _column("fraction", "float", "Progress of a call, from 0 to 1.", {e.Progress: "fraction"}),
-    _column(
-        "tokens_in", "int", "Tokens of the turn's requests, cached ones included.", _usage("input")
-    ),
-    _column("tokens_out", "int", "Tokens that the model wrote in this turn.", _usage("output")),
+    _usage("tokens_in", "int", "Tokens of the turn's requests, cached ones included.", "input"),
+    _usage("tokens_out", "int", "Tokens that the model wrote in this turn.", "output"),
     _column("seq", "count", "The number of the event in its run, from 1.", "seq"),
     _column(
         "call_id", "text", "The id that a call shares with its progress and its result.", _CALL_ID
@@ -114,7 +112,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     _derived_column("ts", "time", "When it happened, UTC."),
     _derived_column("dt", "duration", "Time since the first event of the run."),
     _column("duration", "duration", "How long a call or a model turn took.", _DURATION),
-    _column("cost", "float", "US dollars of this turn, where the price is known.", _usage("cost")),
+    _usage("cost", "float", "US dollars of this turn, where the price is known.", "cost"),
     _column(
         "origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"
     ),
@@ -134,20 +132,16 @@ EVENT_COLUMNS: tuple[Column, ...] = (
         "batch", "text", "The calls that were made together.", {e.Call: "batch", e.Execute: "batch"}
     ),
     _column("incomplete", "bool", "Whether it was cut off.", dict.fromkeys(_BLOCKS, "incomplete")),
-    _column(
-        "tokens_cached", "int", "How many of tokens_in were read from a cache.", _usage("cached")
-    ),
-    _column(
+    _usage("tokens_cached", "int", "How many of tokens_in were read from a cache.", "cached"),
+    _usage(
         "tokens_cache_written",
         "int",
         "How many of tokens_in were written to a cache.",
-        _usage("cache_written"),
+        "cache_written",
     ),
-    _column(
-        "tokens_reasoning", "int", "How many of tokens_out were thoughts.", _usage("reasoning")
-    ),
-    _column("ttft", "duration", "Time to the first token of the turn.", _usage("ttft")),
-    _column("ttft_s", "float", "Seconds to the first token of the turn.", _usage("ttft")),
+    _usage("tokens_reasoning", "int", "How many of tokens_out were thoughts.", "reasoning"),
+    _usage("ttft", "duration", "Time to the first token of the turn.", "ttft"),
+    _usage("ttft_s", "float", "Seconds to the first token of the turn.", "ttft"),
     _column("model", "category", "The model of the run.", {e.RunStart: "model"}),
     _column("extra", "object", "Fields of the event that have no column, nested.", "extra"),
 )
