@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +27,18 @@ UNTESTED_ENDINGS = (".run.ipynb", "-checkpoint.ipynb")  # executed copies, Jupyt
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, which all begin with `--agent-nb`."""
     group = parser.getgroup("agent-nb", "notebooks with %%agent cells")
-    group.addoption("--agent-nb", action="store_true", help="replay notebooks as tests")
-    group.addoption(
-        "--agent-nb-trust-record",
-        action="store_true",
-        help="let code of records run again that you have not signed",
-    )
-    group.addoption(
-        "--agent-nb-trust-folder",
-        action="store_true",
-        help="let the policies of the notebooks' folders allow calls",
-    )
+    flag = partial(group.addoption, action="store_true")
+    flag("--agent-nb", help="replay notebooks as tests")
+    flag("--agent-nb-trust-record", help="let code of records run again that you have not signed")
+    flag("--agent-nb-trust-folder", help="let the policies of the notebooks' folders allow calls")
     group.addoption(
         "--agent-nb-signers",
         default="",
         metavar="FILE",
         help="trust what these people have signed, too (an OpenSSH allowed_signers file)",
     )
-    group.addoption(
+    flag(
         "--agent-nb-strict-tools",
-        action="store_true",
         help="fail where a tool changed whose result came from the record",
     )
     group.addoption(
