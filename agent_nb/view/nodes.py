@@ -7,10 +7,8 @@ Rules
 - Text is raw; the drawer escapes it.
 - A node has no style, but a tone that says what its text means (`ok`, `bad`).
 - `Button`, `Editor` and `Field` are drawn in the live view only.
-- Nodes that change or take input have widgets of their own in the live view (`widgets.slots`):
-  panels, steps, bars, buttons and rows with them, forms, editors, charts, accordions, folds with a
-  key or a question, prose with a key, and the stacks and boxes around these. All other nodes are
-  static HTML there.
+- Nodes that change or take input have widgets of their own in the live view (`needs_widgets` in
+  `widgets.slots` lists them). All other nodes are static HTML there.
 - This file imports nothing of ours.
 """
 

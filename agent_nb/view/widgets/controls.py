@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 import ipywidgets as w
@@ -84,9 +85,8 @@ class Head(Slot):
             self._line = self.kit.html(value)
             # here too, because the first update makes the widgets that go into the box
             self._buttons.update(nodes.Buttons(node.buttons))
-            self.widgets = [
-                self.kit.box([self._line, *self._buttons.widgets], *self.classes, across=True)
-            ]
+            children = [self._line, *self._buttons.widgets]
+            self.widgets = [self.kit.box(children, *self.classes, across=True)]
         self.kit.set(self._line, "value", value)
         self._buttons.update(nodes.Buttons(node.buttons))
 
@@ -125,14 +125,11 @@ class Editor(Slot):
 
     def update(self, node: nodes.Editor) -> None:
         """Make the fields once for each question, so that typed text stays; show the faults."""
-        same_fields = [(f.name, f.kind) for f, _ in self._fields] == [
-            (f.name, f.kind) for f in node.fields
-        ]
-        if not self.widgets or self._about != node.about or not same_fields:
+        present = (self._about, [(f.name, f.kind) for f, _ in self._fields])
+        if not self.widgets or present != (node.about, [(f.name, f.kind) for f in node.fields]):
             self._make(node)
-        for fault, widget in zip(
-            [*(f.fault for f in node.fields), node.fault], self._faults, strict=True
-        ):
+        faults = [*(f.fault for f in node.fields), node.fault]
+        for fault, widget in zip(faults, self._faults, strict=True):
             row = nodes.Row((nodes.T(fault, tone="bad"),), wrap=True, live=True)
             self.kit.set(widget, "value", html.draw_html(row) if fault else "")
 
@@ -141,12 +138,8 @@ class Editor(Slot):
         self._about = node.about
         self._fields = [(field, make_field(field, self.kit)) for field in node.fields]
         self._faults = [self.kit.html("") for _ in range(len(node.fields) + 1)]
-        rows = [
-            widget
-            for pair in zip(self._fields, self._faults, strict=False)
-            for widget in (pair[0][1], pair[1])
-        ]
-        children = (*rows, self._faults[-1])
+        pairs = zip((widget for _, widget in self._fields), self._faults, strict=False)
+        children = (*chain.from_iterable(pairs), self._faults[-1])
         if self.widgets:
             self.kit.retire(list(self.widgets[0].children))
             self.kit.set(self.widgets[0], "children", children)
@@ -194,7 +187,7 @@ def make_field(field: nodes.Field, kit: Kit) -> Any:
 
 
 def _make_choice(field: nodes.Field, traits: dict[str, Any]) -> Any:
-    names = [c if isinstance(c, str) else json.dumps(c) for c in field.choices]
+    names = (c if isinstance(c, str) else json.dumps(c) for c in field.choices)
     options = [(name, index) for index, name in enumerate(names)]
     return w.Dropdown(options=options, index=field.choices.index(field.value), **traits)
 

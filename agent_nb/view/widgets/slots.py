@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from .. import nodes
@@ -17,6 +18,8 @@ from ..draw import html
 from ..nodes import Node
 from .kit import Kit, has_formula
 
+_CHANGING = nodes.Panel | nodes.Step | nodes.Bar | nodes.Interactive
+_INPUTS = nodes.Buttons | nodes.Form | nodes.Editor
 Part = Node | tuple[Node, ...]  # what one slot shows: a moving node, or static ones
 
 
@@ -77,22 +80,18 @@ class Stack(Slot):
         The part with the same key in the next node gets the same slot.
         """
         parts: list[tuple[object, Part]] = []
-        static: list[Node] = []
         charts = 0
-        for child in node.children:
-            if not needs_widgets(child) and not isinstance(child, nodes.Image):
-                static.append(child)
+        for are_static, children in groupby(node.children, _shares_widget):
+            if are_static:
+                parts.append(((len(parts), "static"), tuple(children)))
                 continue
-            if static:
-                parts.append(((len(parts), "static"), tuple(static)))
-                static = []
-            if isinstance(child, nodes.Interactive):  # its number is its key, whatever comes before
-                charts += 1
-                parts.append((("chart", charts), child))
-                continue
-            # a picture has its own widget: it is not sent again when its neighbours change
-            parts.append(((len(parts), type(child)), as_part(child)))
-        return [*parts, *([((len(parts), "static"), tuple(static))] if static else [])]
+            for child in children:
+                key: tuple[object, ...] = (len(parts), type(child))
+                if isinstance(child, nodes.Interactive):  # the key is its number among the charts
+                    charts += 1
+                    key = ("chart", charts)
+                parts.append((key, as_part(child)))
+        return parts
 
     def update(self, node: Any) -> None:
         """Show the children."""
@@ -126,6 +125,11 @@ def as_part(node: Node) -> Part:
     return node if needs_widgets(node) else (node,)
 
 
+def _shares_widget(node: Node) -> bool:
+    # a picture has its own widget: it is not sent again when its neighbours change
+    return not needs_widgets(node) and not isinstance(node, nodes.Image)
+
+
 def needs_widgets(node: Node) -> bool:
     """Return whether a node needs widgets of its own in the live view."""
     if isinstance(node, nodes.Row):
@@ -137,16 +141,7 @@ def needs_widgets(node: Node) -> bool:
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
         return any(needs_widgets(child) for child in node.children)
-    return isinstance(
-        node,
-        nodes.Panel
-        | nodes.Step
-        | nodes.Bar
-        | nodes.Buttons
-        | nodes.Form
-        | nodes.Editor
-        | nodes.Interactive,
-    )
+    return isinstance(node, (_CHANGING, _INPUTS))
 
 
 def asks(node: Node) -> bool:
@@ -155,12 +150,11 @@ def asks(node: Node) -> bool:
         return True
     if isinstance(node, nodes.Step | nodes.Section):
         return asks(node.child)
+    below: tuple[Node, ...] = ()
     if isinstance(node, nodes.Fold):
-        below: tuple[Node, ...] = node.body
+        below = node.body
     elif isinstance(node, nodes.Panel):
         below = node.steps
     elif isinstance(node, nodes.Stack | nodes.Box):
         below = node.children
-    else:
-        return False
     return any(asks(child) for child in below)

@@ -74,8 +74,7 @@ class Fold(Slot):
         self._body = Stack(kit)
         self._open = False  # as the last node or the reader set it
         self._key = ""
-        # widgets, from the first update on
-        self._button: Any = None
+        self._button: Any = None  # a widget, from the first update on, as the next two
         self._summary: Any = None
         self._body_box: Any = None
 
@@ -94,21 +93,17 @@ class Fold(Slot):
         self.kit.set(self._body_box, "_dom_classes", ("agent-nb-body", *height))
 
     def _make_widgets(self, node: nodes.Fold) -> None:
-        self.kit.sent += 1  # the button, which the kit does not make
+        kit, title = self.kit, node.title
+        kit.sent += 1  # the button, which the kit does not make
         self._open = node.open
         self._button = w.ToggleButton(
-            value=node.open,
-            description=node.title,
-            tooltip="",
-            layout=self.kit.layout,
-            style=self.kit.toggle,
+            value=node.open, description=title, tooltip="", layout=kit.layout, style=kit.toggle
         )
         self._acknowledge = hear_beside_cell(self._button)
         self._button.observe(self._on_toggle, "value")
-        self._summary = self.kit.html(html.summary_line(node))
-        self._body_box = self.kit.box(self._body.widgets, "agent-nb-body")
-        children = [self._button, self._summary, self._body_box]
-        self.widgets = [self.kit.box(children, *self.classes)]
+        self._summary = kit.html(html.summary_line(node))
+        self._body_box = kit.box(self._body.widgets, "agent-nb-body")
+        self.widgets = [kit.box([self._button, self._summary, self._body_box], *self.classes)]
 
     def _on_toggle(self, change: Any) -> None:
         """Pass on that the reader opened or closed the body; a change by `update` does nothing."""
