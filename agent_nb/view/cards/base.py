@@ -100,8 +100,7 @@ def custom(part: CallPart, state: CallCard, context: Context) -> Node | None:
     try:
         with blame_plugin("view.cards", name):
             node: Node | None = load_plugin("view.cards", name)(state, context)
-            fault = "" if node is None else unfit(node)
-            if fault:
+            if node is not None and (fault := unfit(node)):
                 raise TypeError(fault)
             return node
     except AgentError as error:  # another package's code must not break the view

@@ -1,9 +1,11 @@
-"""A text of a card as markdown; the middle of a very long one is left out of a saved page.
+"""A markdown text of a card; of a very long one, a saved page shows the head and the tail.
 
 Why: front ends do not open a page of several megabytes.
 """
 
 from __future__ import annotations
+
+from msgspec import structs
 
 from ..format import count_noun, text_row
 from ..nodes import Node, Prose
@@ -13,25 +15,20 @@ from .base import Context
 LONGEST = 400_000  # characters of one text in a saved page
 
 
-def draw_long_text(
-    text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = ""
-) -> tuple[Node, ...]:
-    """Return one node, or three: the head, the size of what is left out, and the tail.
-
-    `growing` is `Prose.open`; `dim`, `key`: see `Prose`.
-    """
-    if context.live or len(text) <= LONGEST:
-        return (Prose(text, open=growing, dim=dim, key=key),)
-    full_text, half_length = str(text), LONGEST // 2
-    head, tail = full_text[:half_length], full_text[-half_length:]
+def shorten_prose(node: Prose, context: Context) -> tuple[Node, ...]:
+    """Return the node, or three: the head, the size of what is left out, and the tail."""
+    if context.live or len(node.text) <= LONGEST:
+        return (node,)
+    text, half_length = str(node.text), LONGEST // 2
+    head, tail = text[:half_length], text[-half_length:]
     # cut between paragraphs where possible
     head = head.rpartition("\n\n")[0] or head
     tail = tail.partition("\n\n")[2] or tail
-    left_out = count_noun(len(full_text) - len(head) - len(tail), "character")
+    left_out = count_noun(len(text) - len(head) - len(tail), "character")
     return (
-        Prose(Text(head), dim=dim, key=key),
+        structs.replace(node, text=Text(head), open=False),
         text_row(
             f"… {left_out} left out here; the run and its record have the whole text.", "wait"
         ),
-        Prose(Text(tail), dim=dim, key=f"{key}…"),
+        structs.replace(node, text=Text(tail), open=False, key=f"{node.key}…"),
     )

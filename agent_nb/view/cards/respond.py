@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from .. import typed_answer
 from ..format import text_row
-from ..nodes import Node, Stack
+from ..nodes import Node, Prose, Stack
 from ..state.cards import RespondCard
 from .base import Context
-from .long_text import draw_long_text
+from .long_text import shorten_prose
 
 
 def card(state: RespondCard, context: Context) -> Node | None:
@@ -25,6 +25,6 @@ def card(state: RespondCard, context: Context) -> Node | None:
     elif state.is_json_code:
         parts = (typed_answer.code(str(state.text)),)
     else:
-        parts = draw_long_text(state.text, context, growing=not state.done, key=state.key)
+        parts = shorten_prose(Prose(state.text, open=not state.done, key=state.key), context)
     cut = (text_row("The answer was cut off here.", "wait"),) if state.incomplete else ()
     return Stack((*parts, *cut)) if len(parts) + len(cut) > 1 else parts[0]
