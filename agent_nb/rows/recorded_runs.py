@@ -76,11 +76,9 @@ class Runs(Sequence[Run]):
         """Return one frame of all runs, by default one row per event (see `events.frame`)."""
         from ..events import to_frame
 
-        events: list[Event] = []
-        places: dict[str, Place] = {}
-        for run in self._runs:
-            events.extend(run.log)
-            places[run.id] = Place(run.cell, run.notebook)
+        recorded = list(self._runs)  # read once, where they come from a store
+        events = [event for run in recorded for event in run.log]
+        places = {run.id: Place(run.cell, run.notebook) for run in recorded}
         return to_frame(events, columns, places=places)
 
 

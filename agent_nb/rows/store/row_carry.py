@@ -48,10 +48,9 @@ def copy_former_rows(former: Connection, connection: Connection, secret: bytes) 
 def _choose_keys(
     former: Connection, connection: Connection, records: Mapping[str, Any], secret: bytes
 ) -> list[str]:
-    """Return the keys of the `records` (as stored in `former`) that are to be copied."""
+    """Return the keys of those `records` of `former`, by key, that the file should have."""
     select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
-    values = (*records, LARGEST_VALUE)
-    present = dict(connection.execute(fill_statement(records, select), values))
+    present = dict(connection.execute(fill_statement(records, select), (*records, LARGEST_VALUE)))
     changed = [key for key in present if present[key] != records[key]]
     over = _find_over_only_in_former(former, connection, changed, secret) if changed else ()
     return [key for key in records if key not in present or key in over]
