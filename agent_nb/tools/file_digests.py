@@ -19,8 +19,7 @@ from ..errors import ToolError
 from .paths import ConfinedPath, open_confined
 
 LARGEST = 64_000_000  # bytes of a file that is hashed
-# `ToolContext.state[_STATE]` maps name -> digest; "" marks a file that changed between two reads or
-# is too large
+# key in `ToolContext.state`: name -> digest, "" for one that changed between reads or is too large
 _STATE = "files read"
 
 

@@ -38,11 +38,9 @@ class ChosenCell:
         self.code = code
 
     def insert(self, shell: Any) -> None:
-        """Insert the chosen cell, if any, below the running cell.
-
-        Unsafe code, which only a hostile record has, is dropped: an error would fail a good run.
-        """
+        """Insert the chosen cell, if any, below the running cell; drop it if its code is unsafe."""
         code, self.code = self.code, ""
+        # only a hostile record has unsafe code; an error would fail a good run
         if code and not find_code_fault(code):
             shell.set_next_input(code, replace=False)
 
@@ -53,10 +51,7 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
     ok = {(e.span, e.call_id) for e in of_tool if isinstance(e, Result) and e.status == "ok"}
     calls = [e for e in of_tool if isinstance(e, Call) and (e.span, e.call_id) in ok]
     calls.sort(key=lambda call: bool(call.span))
-    return [
-        Offer(_normalize_text(c.args.get("code")), _normalize_text(c.args.get("why")))
-        for c in calls
-    ]
+    return [Offer(_clean_text(c.args.get("code")), _clean_text(c.args.get("why"))) for c in calls]
 
 
 def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
@@ -66,5 +61,5 @@ def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
     shell.set_next_input(offer.code, replace=replace)
 
 
-def _normalize_text(value: Any) -> str:
+def _clean_text(value: Any) -> str:
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""

@@ -53,9 +53,8 @@ def diff_text(nb: Notebook) -> str:
 def _diff_lines(nb: Notebook) -> Iterator[str]:
     """Yield the lines of the cells and of their runs."""
     nb = with_ids(nb)
-    cells = list_cells(nb)
     runs, used = NotebookRuns(nb).all_by_cell(), NotebookRuns(nb).used_calls()
-    for number, cell in enumerate(cells, 1):
+    for number, cell in enumerate(list_cells(nb), 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()

@@ -55,15 +55,14 @@ def describe_renumbering(folder: Path) -> list[str]:
         return []
     hooks = Path(root or folder) / HOOKS
     hook_text = hooks.read_text(encoding="utf-8", errors="replace") if hooks.is_file() else ""
-    sources = {
-        "git's filter nbstripout": clean.strip(),
-        HOOKS: hook_text if "nbstripout" in hook_text else "",
+    renumbers = {
+        "git's filter nbstripout": bool(clean.strip()) and KEEP_ID not in clean,
+        HOOKS: "nbstripout" in hook_text and KEEP_ID not in hook_text,
     }
-    effect = (
-        "gives all cells new ids, so that their records are found by the texts of the cells only"
-    )
     return [
-        f"{source} {effect}" for source, text in sources.items() if text and KEEP_ID not in text
+        f"{source} gives all cells new ids, so that their records are found by the texts of the cells only"
+        for source in renumbers
+        if renumbers[source]
     ]
 
 
