@@ -14,7 +14,7 @@ from agent_nb import events as e
 from agent_nb.host import plugins
 from agent_nb.view import nodes, theme, values
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.cards import base, header, long_text
+from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html, markdown
@@ -40,7 +40,7 @@ def test_a_saved_page_of_a_very_long_text_has_head_tail_and_size(kind):
     assert "Paragraph 0 of" in page_
     assert "Paragraph 59999 of" in page_
     assert re.search(r"… 1,\d{3},\d{3} characters left out here", page_)
-    assert len(page_) < 8 * long_text.LONGEST
+    assert len(page_) < 8 * base.LONGEST
 
 
 def test_the_live_view_of_a_very_long_text_has_all_of_it():

@@ -40,9 +40,13 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import blame_plugin, list_builtin, list_plugins, load_plugin
-from ..nodes import Box, Node, Row, T, unfit
+from ..format import count_noun
+from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
+from ..state.text import Text
 
+# characters of one text in a saved page: no front end opens a page of several megabytes
+LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
 #: The part of a call that an installed card draws: its result, its progress, or all of it.
 CallPart = Literal["tool", "progress", "call"]
@@ -75,6 +79,30 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     def still(self) -> bool:
         """Whether the page is drawn once, so that it may be read long after its run."""
         return self.now is None and not self.live
+
+
+def prose(
+    text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = ""
+) -> tuple[Node, ...]:
+    """Return a text as markdown: one node, or three if it is too long for a saved page.
+
+    Such a page shows the head, the size of what is left out, and the tail. `growing` is
+    `Prose.open`; `dim`, `key`: see `Prose`.
+    """
+    if context.live or len(text) <= LONGEST:
+        return (Prose(text, open=growing, dim=dim, key=key),)
+    full_text, half_length = str(text), LONGEST // 2
+    head, tail = full_text[:half_length], full_text[-half_length:]
+    # cut between paragraphs where possible
+    head = head.rpartition("\n\n")[0] or head
+    tail = tail.partition("\n\n")[2] or tail
+    size = len(full_text) - len(head) - len(tail)
+    left_out = f"… {count_noun(size, 'character')} left out here; the run and its record have the whole text."
+    return (
+        Prose(Text(head), dim=dim, key=key),
+        Row((T(left_out, tone="wait"),)),
+        Prose(Text(tail), dim=dim, key=f"{key}…"),
+    )
 
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:

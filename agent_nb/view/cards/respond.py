@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from .. import typed_answer
 from ..format import text_row
-from ..nodes import Node, Prose, Stack
+from ..nodes import Node, Stack
 from ..state.cards import RespondCard
-from .base import Context
-from .long_text import shorten_prose
+from .base import Context, prose
 
 
 def card(state: RespondCard, context: Context) -> Node | None:
@@ -25,6 +24,6 @@ def card(state: RespondCard, context: Context) -> Node | None:
     elif state.is_json_code:
         parts = (typed_answer.code(str(state.text)),)
     else:
-        parts = shorten_prose(Prose(state.text, open=not state.done, key=state.key), context)
+        parts = prose(state.text, context, growing=not state.done, key=state.key)
     cut = (text_row("The answer was cut off here.", "wait"),) if state.incomplete else ()
     return Stack((*parts, *cut)) if len(parts) + len(cut) > 1 else parts[0]

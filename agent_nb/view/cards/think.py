@@ -9,10 +9,9 @@ If thoughts are shown in full (`show`), it stays open everywhere.
 from __future__ import annotations
 
 from ..format import clip_text, format_duration, gist, text_row
-from ..nodes import Fold, Node, Prose, Row, T
+from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
-from .base import Context
-from .long_text import shorten_prose
+from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
@@ -28,10 +27,13 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     # if the gist leaves out nothing but the last period, a fold would only repeat the line
     if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
         return Row(_line(title, text), wrap=True)
-    prose = Prose(state.text, open=not state.done, dim=True, key=state.key)
+    body = (
+        *_attributes(state),
+        *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
+    )
     return Fold(
         (Row(_line(title, first_sentence)),),
-        (*_attributes(state), *shorten_prose(prose, context)),
+        body,
         open=not context.nested or context.thoughts == "show",
         accordion=True,
         gives_way=context.thoughts != "show",
