@@ -90,7 +90,7 @@ class ReplayApprover(Approver):
         else:
             decision = self.check_edited(tool, answer)
         unedited_yes = decision.allow and decision.args is None
-        # "" is no JSON, so that other calls cannot be compared with this one
+        # "" is not JSON, so that other calls cannot be compared with this one
         if unedited_yes and decision.scope != "once" and text:
             self._allowed.add((mark, text))
         self.report_decision(report, context.call_id, args, decision)

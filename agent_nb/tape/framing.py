@@ -34,7 +34,7 @@ _match_chunk = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r\n").fullmatch
 
 
 class FramingError(Exception):
-    """A request that is not HTTP/1.1, or an answer that would not be."""
+    """A request that breaks the rules of HTTP/1.1, or an answer that would."""
 
 
 class RequestHead:
@@ -132,8 +132,8 @@ async def _read_pieces(reader: StreamReader, size: int) -> AsyncGenerator[bytes,
 class AnswerFraming:
     """The bytes of the answer to one request: its `head`, its body by `frame`, then its `end`.
 
-    Raises FramingError for headers that cannot be sent, and for a body of another length than its
-    header says. If `closes`, the connection must be closed after the answer.
+    Raises FramingError for a status or headers that cannot be sent, and for a body that is longer or
+    shorter than its header says. If `closes`, the connection must be closed after the answer.
     """
 
     def __init__(self, request: RequestHead, status: int, headers: Pairs, reason: str = "") -> None:
@@ -141,8 +141,8 @@ class AnswerFraming:
         joined = join_headers(pairs)
         self._bodiless = request.method == "HEAD" or status in _BODILESS
         length = joined.get("content-length")
-        if length is not None and not _match_length(length):
-            raise FramingError("the length of the answer is not clear")
+        if not _match_length("0" if length is None else length) or not 200 <= status <= 999:
+            raise FramingError("the answer has an unclear length or no valid status")
         self._left = None if length is None or self._bodiless else int(length)  # None: unknown
         self._chunked = length is None and not self._bodiless and not request.is_old
         self.closes = request.is_last
@@ -150,12 +150,11 @@ class AnswerFraming:
             pairs.append((b"transfer-encoding", b"chunked"))
         if self.closes:
             pairs.append((b"connection", b"close"))
-        if not all(_match_name(name) and _match_value(value) for name, value in pairs):
-            raise FramingError("a header cannot be sent")
         phrase = (reason or _PHRASES.get(status, "")).encode("ascii", "replace")
+        are_fit = all(_match_name(name) and _match_value(value) for name, value in pairs)
+        if not are_fit or not _match_value(phrase):
+            raise FramingError("a header or the reason of the answer cannot be sent")
         lines = [b"HTTP/1.1 %d %s" % (status, phrase), *(b"%s: %s" % pair for pair in pairs)]
-        if not _match_value(phrase):
-            raise FramingError("the reason cannot be sent")
         self.head = b"\r\n".join((*lines, b"", b""))
 
     def frame(self, piece: bytes) -> bytes:

@@ -31,6 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -221,7 +222,10 @@ class _Route(msgspec.Struct, frozen=True):
 
 
 class _ClientReader(asyncio.StreamReader):
-    """Reads what a client sends, and notes when it goes away."""
+    """Reads what a client sends, and notes when it goes away.
+
+    That goes unnoticed while more than twice `MOST_OF_HEAD` bytes of further requests wait.
+    """
 
     def __init__(self) -> None:
         super().__init__(limit=MOST_OF_HEAD)
@@ -366,7 +370,8 @@ class _Call:
     async def _reply(
         self, status: int, headers: Mapping[str, str], *pieces: bytes, reason: str = ""
     ) -> None:
-        pairs = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]
+        encode = partial(str.encode, encoding="latin-1", errors="replace")  # records hold any text
+        pairs = [(encode(name), encode(value)) for name, value in headers.items()]
         framing = AnswerFraming(self._head, status, pairs, reason)
         await self._write(framing.head + b"".join(map(framing.frame, pieces)) + framing.end())
 

@@ -63,7 +63,7 @@ def test_requests_are_read_wherever_they_are_cut():
         assert read_all(data[:cut], data[cut:]) == ALL
 
 
-def test_a_request_that_breaks_off_is_no_request():
+def test_a_request_that_breaks_off_is_refused():
     for data in (LENGTH, CHUNKS, EMPTY[2:]):
         for cut in range(1, len(data)):
             with pytest.raises(FramingError):
@@ -182,6 +182,12 @@ def test_what_is_sent_is_what_a_strict_client_reads(pieces, method, version, sta
 def test_no_header_of_an_answer_makes_another_line(headers, reason):
     with pytest.raises(FramingError):
         AnswerFraming(RequestHead(b"GET / HTTP/1.1"), 200, headers, reason)
+
+
+@pytest.mark.parametrize("status", [-200, 0, 101, 199, 1000])
+def test_a_status_that_ends_no_request_is_not_sent(status):
+    with pytest.raises(FramingError):
+        AnswerFraming(RequestHead(b"GET / HTTP/1.1"), status, [])
 
 
 @pytest.mark.parametrize("body", [b"1", b"123"])

@@ -241,6 +241,17 @@ def test_a_recorded_answer_and_a_refusal_reach_no_server(relayed):
     assert one.server.asked == []
 
 
+def test_a_header_of_a_record_makes_no_other_line(relayed):
+    decisions = [
+        Response(headers={"x-request-id": "a→b"}),
+        Response(headers={"x-a": "1\r\nx-b: 2"}),
+    ]
+    one = relayed(lambda peer: peer.reply(200, b"{}"), lambda *_: decisions.pop(0))
+    assert one.ask()[0].getheader("x-request-id") == "a?b"
+    with pytest.raises(http.client.RemoteDisconnected):
+        one.ask()
+
+
 def test_many_streams_at_once_do_not_mix(relayed):
     def behaviour(peer):
         peer.stream(*[f"data: {peer.body['n']}\n\n" for _ in range(20)])
