@@ -132,8 +132,8 @@ async def _read_pieces(reader: StreamReader, size: int) -> AsyncGenerator[bytes,
 class AnswerFraming:
     """The bytes of the answer to one request: its `head`, its body by `frame`, then its `end`.
 
-    Raises FramingError for a status or headers that cannot be sent, and for a body that is longer or
-    shorter than its header says. If `closes`, the connection must be closed after the answer.
+    Raises FramingError for a status or headers that cannot be sent, and for a body that is longer
+    or shorter than its header says. If `closes`, the connection must be closed after the answer.
     """
 
     def __init__(self, request: RequestHead, status: int, headers: Pairs, reason: str = "") -> None:
