@@ -25,7 +25,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -37,7 +36,9 @@ _COMPANIONS = ("-wal", "-shm", JOURNAL)
 _JOURNAL_MAGIC = bytes.fromhex(
     "d9d505f920a163d7"
 )  # starts a journal; ends one that names another file
-_KEPT_OPEN: list[BinaryIO] = []  # see the last rule
+# device and inode of a file -> its descriptor, which is never closed; see the last rule
+_KEPT_OPEN: dict[tuple[int, int], int] = {}
+_PIECE = 1 << 20  # bytes that are copied at once
 _OWN_FOLDER = "Name a file in a folder of your own (store=)."
 
 
@@ -180,10 +181,19 @@ def copy_store(path: Path, copy: Path) -> None:
     if os.name == "nt":  # which keeps the locks, and does not remove an open file
         shutil.copyfile(path, copy)
         return
-    source = path.open("rb")
-    _KEPT_OPEN.append(source)
+    identity = _identify(os.stat(path))
+    if identity not in _KEPT_OPEN:
+        number = os.open(path, os.O_RDONLY)
+        identity = _identify(os.fstat(number))
+        _KEPT_OPEN.setdefault(identity, number)
+    offset = 0
     with copy.open("xb") as target:
-        shutil.copyfileobj(source, target)
+        while data := os.pread(_KEPT_OPEN[identity], _PIECE, offset):
+            offset += target.write(data)
+
+
+def _identify(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def is_logged(path: Path) -> bool:

@@ -445,6 +445,17 @@ def test_reading_a_half_written_file_keeps_the_locks_of_this_process(path):
         file.close()
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_copying_a_file_again_opens_no_further_descriptor(path, tmp_path):
+    made(path)
+    row_link.copy_store(path, tmp_path / "first.sqlite")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(20):
+        row_link.copy_store(path, tmp_path / f"{number}.sqlite")
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert (tmp_path / "7.sqlite").read_bytes() == path.read_bytes()
+
+
 def test_a_copy_of_the_file_opens_elsewhere(path, tmp_path):
     copy = tmp_path / "copy.sqlite"
     shutil.copy(made(path), copy)
