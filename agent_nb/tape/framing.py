@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import cached_property
 from http import HTTPStatus
 
-from .headers import Pairs, join_headers
+from .headers import Pairs, join_headers, list_options
 
 MOST_OF_HEAD = 1 << 18  # bytes of a request's head: the limit to give its StreamReader
 _PIECE = 1 << 16  # bytes of a body that are read at once
@@ -50,9 +50,8 @@ class RequestHead:
             raise FramingError("the first line is not that of a request")
         self.method, self.target = parts[1].decode(), parts[2].decode()
         self.headers: Mapping[str, str] = join_headers(map(_read_header, lines))
-        options = self.headers.get("connection", "").lower().split(",")
         self.is_old = parts[3] == b"0"  # HTTP/1.0
-        self.is_last = self.is_old or "close" in map(str.strip, options)  # of its connection
+        self.is_last = self.is_old or "close" in list_options(self.headers)  # of its connection
 
     @cached_property
     def length(self) -> int | None:

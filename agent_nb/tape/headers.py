@@ -36,7 +36,7 @@ def join_headers(pairs: Pairs) -> dict[str, str]:
 
 def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers to send to the server, which is asked for an uncompressed answer."""
-    ours = _OWN_HEADERS | _list_hops(headers)
+    ours = _OWN_HEADERS | list_options(headers)
     passed = {name: value for name, value in headers.items() if name not in ours}
     return {**passed, "accept-encoding": "identity"}
 
@@ -44,7 +44,7 @@ def select_sent(headers: Mapping[str, str]) -> dict[str, str]:
 def select_answered(pairs: Pairs, location: str) -> list[tuple[bytes, bytes]]:
     """Return the headers to send to the client; `location` replaces the target of a redirect."""
     raw = list(pairs)
-    ended = _HOP_HEADERS | _list_hops(join_headers(raw))
+    ended = _HOP_HEADERS | list_options(join_headers(raw))
     return [
         (name, location.encode("latin-1") if name.lower() == b"location" else value)
         for name, value in raw
@@ -52,7 +52,8 @@ def select_answered(pairs: Pairs, location: str) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _list_hops(headers: Mapping[str, str]) -> set[str]:
+def list_options(headers: Mapping[str, str]) -> set[str]:
+    """Return what the header `connection` lists: `close`, and names of hop-by-hop headers."""
     return {name.strip().lower() for name in headers.get("connection", "").split(",")}
 
 

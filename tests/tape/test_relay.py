@@ -193,6 +193,16 @@ def test_an_answer_that_breaks_off_is_half_an_exchange(relayed):
     assert not one.sent[0].exchange.is_replayable
 
 
+def test_what_came_before_an_answer_breaks_off_reaches_the_client(relayed):
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    one = relayed(lambda peer: peer.connection.sendall(head + b"9\r\ndata: 1\n\n\r\nno size\r\n"))
+    connection = one.connect()
+    connection.request("POST", one.url.path + "/chat/completions", b"{}")
+    with pytest.raises(http.client.IncompleteRead) as broken:
+        connection.getresponse().read()
+    assert broken.value.partial == b"data: 1\n\n"
+
+
 def test_the_error_of_a_server_that_is_away_names_its_address(relayed):
     one = relayed(lambda peer: peer.reply(200, b"{}"))
     one.server.close()

@@ -4,8 +4,8 @@ Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
 - A name means a variable, else a file.
-- A file is a table by its ending, else a picture by its ending or first bytes, else a text. A file
-  that is none of these is an error.
+- The ending makes a file a table or a picture, the first bytes also a picture; the rest must be
+  text, else it is an error.
 - A frame is called like its file, or `NAME` in `--attach NAME=FILE`; of several sheets, each adds
   its name.
 - A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,
