@@ -9,12 +9,14 @@ Rules
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .nearest import find_nearest
 
 NAME = ".env"
 _LARGEST = 1 << 20  # bytes
+_COMMENT = re.compile(r"\s#")  # begins a comment after a value without quotes
 
 
 def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]]:
@@ -35,18 +37,18 @@ def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]
 def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of a `.env` text.
 
-    A line is `NAME=value` or `export NAME="value"`. A comment is a line that begins with `#`, or
-    what follows a quoted value, or ` #` after another one.
+    A line is `NAME=value` or `export NAME="value"`. A line that begins with `#` is a comment. So is
+    what follows a quoted value; after another value, a comment is white space and `#`.
     """
     variables = {}
     for line in text.splitlines():
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        name, value = name.strip(), value.strip()
+        name, equals, written = line.strip().removeprefix("export ").partition("=")
+        name, value = name.strip(), written.strip()
         if not equals or not name.isidentifier():
             continue
         if value[:1] in ("'", '"') and value.count(value[0]) > 1:
             value = value[1:].split(value[0], 1)[0]
-        else:
-            value = value.split(" #", 1)[0].rstrip()
+        else:  # not `value`: in `NAME= # comment` the white space before `#` begins the comment
+            value = _COMMENT.split(written, maxsplit=1)[0].strip()
         variables[name] = value
     return variables
