@@ -69,14 +69,22 @@ class Inherited(Generic[T]):
 
 _lock = threading.Lock()  # of `_holds`, and of `threading.Thread.start`
 _holds: dict[object, Inherited[Any]] = {}  # one for each `reach_threads` that has not ended
-_BELOW = "agent_nb_below"  # the attribute of our `start` that holds the one below it
+# attributes of our `start`: the one below it, and itself
+_BELOW, _ITSELF = "agent_nb_below", "agent_nb_start"
+
+
+def _find_start_below() -> Callable[[threading.Thread], None] | None:
+    """Return the `start` below ours, None if the one in place is not ours."""
+    start = threading.Thread.start
+    # a wrapper of other code may have copies of our attributes (`functools.wraps`)
+    return getattr(start, _BELOW) if getattr(start, _ITSELF, None) is start else None
 
 
 def _replace_start() -> None:
     """Put our `start` in place, unless it is there."""
-    start = threading.Thread.start
-    if hasattr(start, _BELOW):
+    if _find_start_below() is not None:
         return
+    start = threading.Thread.start
 
     # a closure, not a global: other code may put back an older replacement of ours, whose calls
     # would then lead in a circle
@@ -86,11 +94,11 @@ def _replace_start() -> None:
         start(thread)
 
     setattr(begin, _BELOW, start)
+    setattr(begin, _ITSELF, begin)
     threading.Thread.start = begin  # type: ignore[method-assign, assignment]
 
 
 def _restore_start() -> None:
     """Take our `start` away, unless other code has replaced it."""
-    threading.Thread.start = getattr(  # type: ignore[method-assign]
-        threading.Thread.start, _BELOW, threading.Thread.start
-    )
+    if (below := _find_start_below()) is not None:
+        threading.Thread.start = below  # type: ignore[method-assign, assignment]

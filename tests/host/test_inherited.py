@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -102,6 +103,24 @@ def test_a_replacement_of_other_code_stays_and_ours_stays_below_it() -> None:
     again()
     assert threading.Thread.start is theirs
     assert in_thread(variable) is None
+
+
+def test_a_wrapper_with_copies_of_our_attributes_stays() -> None:
+    variable: Inherited[str] = Inherited("one")
+    end, ours = variable.reach_threads(), threading.Thread.start
+
+    @functools.wraps(ours)
+    def theirs(thread: threading.Thread) -> None:
+        ours(thread)
+
+    threading.Thread.start = theirs  # type: ignore[method-assign]
+    end()
+    assert threading.Thread.start is theirs
+    again = variable.reach_threads()
+    variable.set("here")
+    assert in_thread(variable) == "here"
+    again()
+    assert threading.Thread.start is theirs
 
 
 def test_other_code_that_puts_back_an_older_start_of_ours_does_no_harm() -> None:
