@@ -1,10 +1,17 @@
 """The few numbers that stand beside an output."""
 
 from agent_nb import Run
+from agent_nb.agent.drift import Played
+from agent_nb.agent.replay_check import Checked
 from agent_nb.cli.run_summary import summary_line
 from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, State, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.summary import summarize_run
+from agent_nb.notebook.cell.summary import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    summarize_replay,
+    summarize_run,
+)
 
 
 def ended(*events, status="ok"):
@@ -64,3 +71,12 @@ def test_a_run_without_events_has_a_summary():
 
 def test_a_foreign_summary_makes_a_line():
     assert summary_line({}) == "? · 0 turns · 0 calls · 0 → 0 tokens · 0 s"
+
+
+def test_the_numbers_of_a_replay_hold_no_secret_and_have_a_bounded_size():
+    key = "sk-proj-" + "a1B2" * 12
+    unseen = (f"the figure {key}", "x" * 2 * LONGEST_TEXT) * MOST_ITEMS
+    numbers = summarize_replay(Played(log=ended().log, checked=Checked(unseen=unseen)))
+    assert key not in str(numbers)
+    assert len(numbers["unseen"]) == MOST_ITEMS
+    assert max(map(len, numbers["unseen"])) == LONGEST_TEXT

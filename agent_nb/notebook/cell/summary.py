@@ -93,6 +93,6 @@ def _redact_and_cut(value: Any, secrets: Mapping[str, str]) -> Any:
     """Return a JSON value without `secrets`, with texts and lists cut to size."""
     if isinstance(value, dict):
         return {k: _redact_and_cut(v, secrets) for k, v in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_redact_and_cut(v, secrets) for v in value[:MOST_ITEMS]]
     return redact_value(value, secrets=secrets)[:LONGEST_TEXT] if isinstance(value, str) else value
