@@ -88,3 +88,8 @@ def test_a_version_that_gave_its_cells_ids_meets_one_without():
     with_ids = [("cell-1", "a"), ("cell-2", "b")]
     found, _ = merged(base, with_ids, [*base, ("", "c")])
     assert found == [*with_ids, ("", "c")]
+
+
+def test_cells_keep_their_own_ids_whatever_these_look_like():
+    base = [("text-intro", "one"), (7, "two")]
+    assert merged(base, base, [*base, ("new", "three")])[0] == [*base, ("new", "three")]

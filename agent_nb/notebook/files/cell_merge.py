@@ -20,13 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...record import METADATA_KEY, Cell, list_cells, metadata_of, source_of, with_ids
+from ...record import METADATA_KEY, Cell, cell_id, list_cells, metadata_of, source_of, with_ids
 from ...wire import as_dict
 
 # takes the texts base, ours and theirs; returns the merged text, and whether there was no conflict
 MergeText = Callable[[str, str, str], tuple[str, bool]]
 Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs
-TEXT_ID = "text-"  # the beginning of the ids that are made from texts
+# the beginning of the ids that are made from texts; a notebook's own ids have no colon
+TEXT_ID = "text:"
 Key = tuple[str, int]  # the id of a cell, and its number among the cells with that id
 PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")  # merged each in its own way
 _MISSING, _CONFLICT = object(), object()  # in place of a value: it is absent, both changed it
@@ -36,11 +37,11 @@ def add_ids(versions: Versions) -> None:
     """Give ids, by which cells are matched, to the cells of the three versions that have none."""
     ids_by_text: dict[tuple[str, str, int], str] = {}
     for nb in versions:
-        ids_by_text |= {text: cell["id"] for text, cell in _key_by_text(nb) if _has_id(cell)}
+        ids_by_text |= {text: cell["id"] for text, cell in _key_by_text(nb) if cell_id(cell)}
     for nb in versions:
-        used_ids = {cell["id"] for cell in list_cells(nb) if _has_id(cell)}
+        used_ids = {cell["id"] for cell in list_cells(nb) if cell_id(cell)}
         for text, cell in _key_by_text(nb):
-            if not _has_id(cell):
+            if not cell_id(cell):
                 name = ids_by_text.get(text, "")
                 hashed = TEXT_ID + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
                 cell["id"] = name if name and name not in used_ids else hashed
@@ -54,17 +55,13 @@ def remove_ids(nb: Mapping[str, Any]) -> None:
     """
     with_made_ids = [str(cell["id"]) for cell in list_cells(nb)]
     for cell in list_cells(nb):
-        if cell["id"].startswith(TEXT_ID):
+        if cell_id(cell).startswith(TEXT_ID):
             del cell["id"]
     by_place = [str(cell["id"]) for cell in list_cells(with_ids(nb))]
     new_ids = dict(zip(with_made_ids, by_place, strict=True))
     metadata = as_dict(metadata_of(nb).get(METADATA_KEY))
     if runs := as_dict(metadata.get("runs")):
         metadata["runs"] = {new_ids.get(cell, cell): records for cell, records in runs.items()}
-
-
-def _has_id(cell: Cell) -> bool:
-    return isinstance(cell.get("id"), str) and bool(cell["id"])
 
 
 def _key_by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
