@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import builtins
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
@@ -61,7 +61,8 @@ def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = [_evaluate_type(side, namespace) for side in (node.left, node.right)]
-        return typing.Union[tuple(sides)]  # noqa: UP007  (no `__or__` of a class is used)
+        # not `|`: no `__or__` of a class is used
+        return _apply_arguments(typing.Union, sides, node)
     if isinstance(node, ast.Subscript):
         return _evaluate_subscript(node, namespace)
     raise UsageError(
@@ -94,6 +95,11 @@ def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> An
         arguments = []
     else:
         arguments = [_evaluate_argument(each, namespace) for each in elements]
+    return _apply_arguments(base, arguments, node)
+
+
+def _apply_arguments(base: Any, arguments: Sequence[Any], node: ast.expr) -> Any:
+    """Return `base[arguments]`. Raises UsageError, which quotes `node`."""
     try:
         return base[tuple(arguments) if len(arguments) != 1 else arguments[0]]
     except Exception as fault:  # a class decides itself which arguments it takes

@@ -81,7 +81,8 @@ def _read_rule(entry: Any, where: str) -> Rule:
         # raises for a wrong pattern; `sub` checks the replacement even without a match
         re.compile(rule.pattern).sub(rule.replace, "")
         return rule
-    except (msgspec.ValidationError, re.error) as fault:
+    # beside `re.error`: an unknown name of a group, a huge number, a pattern nested too deeply
+    except (msgspec.ValidationError, re.error, IndexError, OverflowError, RecursionError) as fault:
         raise UsageError(
             f"{where}: {fault}. It has a pattern, a regular expression, and may have a replace."
         ) from None

@@ -116,3 +116,4 @@ def test_the_help_names_every_option(parser):
 
 def test_a_digit_that_is_no_number_of_tokens_stays_text(options):
     assert options("--reasoning ²").settings == {"reasoning": "²"}
+    assert options(f"--reasoning {'9' * 5000}").settings == {"reasoning": "9" * 5000}

@@ -72,6 +72,7 @@ def test_a_name_of_the_notebook_comes_first():
         ("list[", "takes the type"),
         ("", "takes the type"),
         ("int[str]", "not a type"),
+        ("Literal | int", "not a type"),
         ("(" * 400, "takes the type"),
         (f"int{' ' * 500}| str", "takes the type"),
         ("print", "print is not defined"),

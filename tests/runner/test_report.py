@@ -170,6 +170,9 @@ class TestPatternsOfTheProject:
             'replace = "x"',
             'pattern = "x"\nwith = "y"',
             'pattern = "x"\nreplace = "\\\\2"',
+            'pattern = "x"\nreplace = "\\\\g<name>"',
+            'pattern = "x{99999999999}"',
+            f'pattern = "{"(" * 5000}{")" * 5000}"',
         ],
     )
     def test_a_wrong_entry_is_named(self, entry, tmp_path):
