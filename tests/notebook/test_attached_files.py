@@ -130,6 +130,14 @@ def test_encodings_and_separators_are_found(data):
     assert list(table["n"]) == [1]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_lines_that_end_with_a_carriage_return_alone_are_rows(library):
+    pytest.importorskip(library)
+    data = b"name,note\r" + b"x,a;b;c;d\r" * 20_000
+    (table,) = read_tables("a.csv", data, library).values()
+    assert (list(table.columns), len(table)) == (["name", "note"], 20_000)
+
+
 @pytest.mark.extra
 def test_each_sheet_is_a_frame(agent, loaded, folder):
     (folder / "book.xlsx").write_bytes(
