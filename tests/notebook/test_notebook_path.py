@@ -3,6 +3,7 @@
 import pytest
 
 from agent_nb.host.launch import Launch
+from agent_nb.notebook.files import notebook_path
 from agent_nb.notebook.files.notebook_finder import NotebookFinder
 
 
@@ -35,3 +36,10 @@ def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
         NotebookFinder({}).path({"notebook": str(tmp_path / "sent.ipynb")})
         == tmp_path / "sent.ipynb"
     )
+
+
+def test_a_strange_answer_of_another_program_names_no_notebook(monkeypatch):
+    answer = [None, {"kernel": "k1"}, {"kernel": {"id": "k1"}, "path": "n.ipynb"}]
+    monkeypatch.setattr(notebook_path, "_list_servers", lambda: [{"root_dir": "/home"}])
+    monkeypatch.setattr(notebook_path, "_fetch_sessions", lambda *_: answer)
+    assert list(notebook_path.ask_servers("k1")) == ["/home/n.ipynb"]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...host import Launch
+from ...wire import as_dict
 from ..runner_options import RunnerOptions
 
 SESSION = "JPY_SESSION_NAME"  # set by Jupyter servers: the path at the start of the kernel
@@ -73,7 +74,9 @@ def ask_servers(kernel: str) -> Iterator[str]:
         if seconds_left <= 0:
             return
         for session in _fetch_sessions(server, seconds_left):
-            if isinstance(session, dict) and (session.get("kernel") or {}).get("id") == kernel:
+            # another program may listen on the port of a dead server, and answer anything
+            session = as_dict(session)
+            if as_dict(session.get("kernel")).get("id") == kernel:
                 yield os.path.join(str(server.get("root_dir", "")), str(session.get("path", "")))
 
 
