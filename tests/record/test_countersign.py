@@ -610,6 +610,10 @@ def test_a_request_without_proof_names_no_signed_records():
         "get_ipython().user_ns['vari' + 'ables'] = f",
         "setattr(module, 'vari' + 'ables', f)",
         "vars()['vari' + 'ables'] = f",
+        "%%debug\ndef variables(): pass",
+        "%%memit -r 1\ndef variables(): pass",
+        "%%agent\nGo on. {{ globals().update({'vari' + 'ables': f}) }}",
+        "%%agent --map \"setattr(module, 'vari' + 'ables', f)\"\nGo on.",
     ],
 )
 def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):
@@ -617,3 +621,10 @@ def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):
 
     assert "variables" in list_quiet_tools(iter(["x = 1"]))
     assert "variables" not in list_quiet_tools(iter([source]))
+
+
+@pytest.mark.parametrize("source", ["%%bash\nvariables=1", "%%agent\nWhat does exec do?"])
+def test_a_cell_that_runs_no_python_here_redefines_no_tool(source):
+    from agent_nb.notebook.files.review import list_quiet_tools
+
+    assert "variables" in list_quiet_tools(iter([source]))

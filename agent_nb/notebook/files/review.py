@@ -58,6 +58,7 @@ _ANY_NAME = re.compile(
     r"|\b(?:exec|globals|locals|vars|setattr|user_ns|__dict__)\b",
     re.MULTILINE,
 )
+_PROMPT_CODE = re.compile(r"\{\{|--map\b")  # in an agent cell: it evaluates an expression
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -204,7 +205,7 @@ def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:
 
 def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:
     """Return the names of built-in tools without an effect that no cell redefines."""
-    code = [source for source in sources if agent_cell(source) is None]
+    code = [s for s in sources if agent_cell(s) is None or _PROMPT_CODE.search(s)]
     if any(_ANY_NAME.search(source) for source in code):
         return frozenset()
     redefined = tool_names(code)

@@ -5,7 +5,8 @@ mistake in the policy. And a cell may define a function by the name of a harmles
 whose calls a signer then has to see (`review`).
 
 Rules
-- Nothing is executed. Cells for files or other programs (`%%writefile`, `%%bash`) are not read.
+- Nothing is executed. Cells of IPython's magics for files and other programs (`%%writefile`,
+  `%%bash`) are not read. A magic of another package may run its cell in the kernel: that is read.
 - All names that a cell binds count, and each `name="…"`: a name too many hides a mistake in a
   policy, or shows a signer a call that does nothing; a name too few would hide a call.
 - A cell that cannot be parsed as Python is searched for definitions, assignments and imports.
@@ -19,8 +20,11 @@ from collections.abc import Iterable, Iterator
 
 from ...record import agent_cell
 
-# a cell magic whose body is not run as Python in the kernel
-_OTHER_LANGUAGE = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
+# IPython's cell magics whose body does not run as Python in the kernel
+_OTHER_LANGUAGE = re.compile(
+    r"\s*%%(?:!|bash|cmd|file|html|HTML|javascript|js|latex|markdown|perl|pypy|python[23]?|ruby"
+    r"|script|sh|svg|SVG|sx|system|writefile)(?!\S)"
+)
 _CELL_MAGIC = re.compile(r"\s*%%.*\n?")
 _DEFINED = re.compile(
     r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)"
