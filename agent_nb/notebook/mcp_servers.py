@@ -31,7 +31,8 @@ def run_mcp_command(arguments: Sequence[str]) -> str:
     verb, *names = arguments
     if verb not in VERBS or not names:
         raise UsageError(f"{USAGE} It got: {' '.join(arguments)}.")
-    return "\n".join(VERBS[verb](_find_server(name)) for name in names)
+    servers = [_find_server(name) for name in names]  # all of them, before the first changes
+    return "\n".join(map(VERBS[verb], servers))
 
 
 def _list_servers() -> str:

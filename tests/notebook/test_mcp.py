@@ -168,6 +168,14 @@ def test_a_wrong_word_changes_nothing(folder, words, said):
         run_mcp_command(words)
 
 
+def test_a_wrong_name_among_others_changes_nothing(folder, answer):
+    answer("y")
+    run_mcp_command(["allow", "small"])
+    with pytest.raises(UsageError, match="smal"):
+        run_mcp_command(["revoke", "small", "smal"])
+    assert "small  allowed" in run_mcp_command([])
+
+
 def test_a_faulty_entry_is_listed_with_its_fault(folder):
     (folder / ".mcp.json").write_text('{"mcpServers": {"odd": {"command": 3}}}')
     assert "odd  faulty" in run_mcp_command([])
