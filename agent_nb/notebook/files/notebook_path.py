@@ -73,9 +73,8 @@ def ask_servers(kernel: str) -> Iterator[str]:
         seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
             return
-        for session in _fetch_sessions(server, seconds_left):
-            # another program may listen on the port of a dead server, and answer anything
-            session = as_dict(session)
+        # another program may listen on the port of a dead server, and answer anything
+        for session in map(as_dict, _fetch_sessions(server, seconds_left)):
             if as_dict(session.get("kernel")).get("id") == kernel:
                 yield os.path.join(str(server.get("root_dir", "")), str(session.get("path", "")))
 
