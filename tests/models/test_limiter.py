@@ -325,6 +325,33 @@ class Counted:
                 self.inside -= 1
 
 
+def test_a_wait_in_an_event_loop_that_is_gone_neither_raises_nor_stays():
+    limiter = Limiter("lab", RequestQueue(concurrency=1))
+
+    async def wait_behind():
+        holder = limiter.admit()
+        await holder.__aenter__()
+        waiting = asyncio.get_running_loop().create_task(limiter.admit().__aenter__())
+        await asyncio.sleep(0)
+        return holder, waiting
+
+    loop = asyncio.new_event_loop()
+    holder, waiting = loop.run_until_complete(wait_behind())
+    loop.close()
+    assert limiter.queue.waiting == [2]
+    wait(lambda: holder.__aexit__(None, None, None))  # rings the bell of the wait that is gone
+    waiting._log_destroy_pending = False
+    del waiting
+    gc.collect()
+
+    async def main():
+        with anyio.fail_after(1):
+            async with limiter.admit():
+                return limiter.queue.waiting
+
+    assert wait(main) == []
+
+
 def test_many_threads_with_event_loops_of_their_own_keep_to_the_limits():
     clock = Clock()
     counted = Counted(Limiter("lab", RequestQueue(20, 3), clock=clock, pause=clock.pause))

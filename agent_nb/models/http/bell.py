@@ -26,10 +26,10 @@ class Bell:
     def ring(self) -> None:
         """Wake the task; from any thread."""
         self._is_rung = True
-        if threading.get_ident() == self._thread:
-            self._wake()
-        else:
-            with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # the loop is closed
+            if threading.get_ident() == self._thread:
+                self._wake()
+            else:
                 self._loop.call_soon_threadsafe(self._wake)
 
     async def wait(self, seconds: float) -> None:

@@ -29,6 +29,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -66,7 +67,9 @@ class Limiter:
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
-        self._bells: dict[int, Bell] = {}  # ticket that waits -> its bell
+        # ticket that waits -> its bell; weak, since a bell holds its task and so the slot, which must
+        # be collected if the event loop was closed
+        self._bells: WeakValueDictionary[int, Bell] = WeakValueDictionary()
         # tickets whose `admit` was garbage-collected; `Slot.__del__` only notes them here, because
         # it may run while this thread holds the lock
         self.lost_tickets: deque[int] = deque()
@@ -82,11 +85,11 @@ class Limiter:
             ticket = self.queue.join(now, model)
             seconds = self._try_to_enter(ticket, now)
             if seconds:
-                self._bells[ticket] = Bell()
+                bell = self._bells[ticket] = Bell()
         slot = Slot(self, ticket)  # collected with this frame if the event loop is closed first
         try:
             if seconds:
-                await self._wait_to_enter(ticket, seconds)
+                await self._wait_to_enter(ticket, bell, seconds)
             yield slot
         finally:
             slot.left = True
@@ -145,8 +148,9 @@ class Limiter:
         """Wake the request whose turn it is, if it waits."""
         if self._bells:
             turn = self.queue.whose_turn(self._clock())
-            if turn in self._bells:
-                self._bells[turn].ring()
+            bell = self._bells.get(turn) if turn is not None else None
+            if bell is not None:
+                bell.ring()
 
     def _try_to_enter(self, ticket: int, now: float) -> float:
         """Return 0 if the ticket has entered, else the seconds to wait; the lock must be held."""
@@ -157,10 +161,9 @@ class Limiter:
             self._wake_next()
         return seconds
 
-    async def _wait_to_enter(self, ticket: int, seconds: float) -> None:
+    async def _wait_to_enter(self, ticket: int, bell: Bell, seconds: float) -> None:
         """Ask again until the ticket enters; report a wait of `REPORTED_AFTER` seconds."""
-        bell, report = self._bells[ticket], _report.get()
-        begin, reported = self._clock(), False
+        report, begin, reported = _report.get(), self._clock(), False
         with mark_wait():
             while seconds:
                 await self._pause(bell, seconds)
