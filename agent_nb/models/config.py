@@ -105,7 +105,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return the path of the configuration file, whether it exists or not."""
         named = os.environ.get("AGENT_NB_CONFIG")
         if named:
-            return Path(named).expanduser()
+            return Path(os.path.expanduser(named))
         return _own_file(*(os.environ.get(name) for name in _HOME_VARIABLES))
 
     @classmethod
@@ -145,7 +145,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
         try:
             config = msgspec.convert(tomllib.loads(text), cls)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        # ValueError: also of a number with thousands of digits
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"The configuration {file} is wrong: {error}.") from None
         return config, Offer.of("configuration", file, _describe(config), content)
 

@@ -300,10 +300,11 @@ def _find_weights() -> Path:
 
 def _find_gguf(name: str, folder: str | Path | None) -> Path:
     """Return the path of a GGUF file. Raises UsageError if it is missing or of another kind."""
-    path = Path(name).expanduser()
-    if not path.exists() and folder is not None:
+    # `os.path` raises nothing for an unknown user (`~ann`) or a name that is too long
+    path = Path(os.path.expanduser(name))
+    if not os.path.exists(path) and folder is not None:
         path = Path(folder) / path
-    if path.suffix != ".gguf" and not path.exists():
+    if path.suffix != ".gguf" and not os.path.exists(path):
         raise UsageError(
             f"There is no local model {name!r}. Use local/smollm2, or local/ and the path of a .gguf file."
         )

@@ -8,6 +8,7 @@ Rule: a fault is a UsageError that names the file, the turn and the line, if kno
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,14 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
     Raises UsageError if the file does not exist or is not a script.
     """
     path = _find_file(name, [Path(), *([Path(folder)] if folder else [])])
-    script, lines = _read(path)
+    try:
+        return _check_script(path, *_parse(path))
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply.") from None
+
+
+def _check_script(path: Path, script: Any, lines: dict[int, str]) -> Script:
+    """Return the script that a file holds; `lines`: turn number -> its line, as ` (line 3)`."""
     if isinstance(script, list):
         script = {"turns": script}
     if not isinstance(script, dict) or not (script.keys() & {"turns", "cases"}):
@@ -60,13 +68,12 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
     )
 
 
-def _read_turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
+def _read_turns(turns: Any, where: str, lines: dict[int, str]) -> tuple[Turn, ...]:
     """Return the checked turns; errors begin with `where` and the turn's number and line."""
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
-    line_notes = lines or {}  # number of a turn -> ` (line 3)`
     return tuple(
-        read_turn(turn, f"{where}: turn {n}{line_notes.get(n, '')}")
+        read_turn(turn, f"{where}: turn {n}{lines.get(n, '')}")
         for n, turn in enumerate(turns, 1)
     )
 
@@ -82,46 +89,39 @@ def _read_case(case: Any, where: str) -> Case:
         raise UsageError(
             f"{where}: a case has `when`, a text that the prompt holds, and a list `turns`."
         )
-    return Case(when=case["when"], turns=_read_turns(case["turns"], where))
+    return Case(when=case["when"], turns=_read_turns(case["turns"], where, {}))
 
 
 def _find_file(name: str, folders: Sequence[Path]) -> Path:
     """Return the first file with this name, perhaps with an ending. Raises UsageError."""
-    tried = [
-        Path(str(folder / Path(name).expanduser()) + ending)
-        for folder in folders
-        for ending in _ENDINGS
-    ]
-    for path in tried:
-        if path.is_file():
-            return path
+    # `os.path` raises nothing for an unknown user (`~ann`) or a name that is too long
+    name_in_home = os.path.expanduser(name)
+    for folder in folders:
+        for ending in _ENDINGS:
+            path = f"{folder / name_in_home}{ending}"
+            if os.path.isfile(path):
+                return Path(path)
     places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
     raise UsageError(
         f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`."
     )
 
 
-def _read(path: Path) -> tuple[Any, dict[int, str]]:
-    """Return the content of a script file and, for YAML, the text ` (line 3)` by turn number."""
+def _parse(path: Path) -> tuple[Any, dict[int, str]]:
+    """Return the content of a script file and, for YAML, the line of each turn."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read as text: {error}.") from None
+    if path.suffix != ".json":
+        return _parse_yaml(path, text)
     try:
-        return _parse(path, text)
-    except RecursionError:
-        raise UsageError(f"{path} is nested too deeply.") from None
-
-
-def _parse(path: Path, text: str) -> tuple[Any, dict[int, str]]:
-    if path.suffix == ".json":
-        try:
-            return json.loads(text), {}
-        except json.JSONDecodeError as error:
-            raise UsageError(
-                f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
-            ) from None
-    return _parse_yaml(path, text)
+        return json.loads(text), {}
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(f"{path}, {where}: {error.msg}.") from None
+    except ValueError as error:  # a number with thousands of digits
+        raise UsageError(f"{path}: {error}.") from None
 
 
 def _parse_yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
@@ -132,7 +132,8 @@ def _parse_yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
         # parsed twice: only the nodes have lines, only `safe_load` gives the values
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         script = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    # PyYAML raises the last three for values that only look like a date or a number: 2024-02-30
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UsageError(f"{path}{where}: {getattr(error, 'problem', None) or error}.") from None

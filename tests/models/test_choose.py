@@ -371,6 +371,17 @@ def test_a_named_configuration_that_is_missing_is_a_usage_error(monkeypatch, tmp
         config.Config.load()
 
 
+def test_a_configuration_below_an_unknown_home_is_missing(monkeypatch):
+    monkeypatch.setenv("AGENT_NB_CONFIG", "~nobody-here/a.toml")
+    assert config.Config.load(lenient=True) == config.Config()
+
+
+def test_a_number_of_thousands_of_digits_is_a_usage_error(configure):
+    configure(f"[endpoints.lab]\nbase_url = 'http://x'\nrpm = {'9' * 5000}")
+    with pytest.raises(UsageError, match="is wrong: Exceeds the limit"):
+        config.Config.load()
+
+
 def test_without_a_configuration_there_is_an_empty_one():
     assert config.Config.load() == config.Config()
 

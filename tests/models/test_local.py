@@ -49,6 +49,8 @@ def engine(monkeypatch):
     ("name", "content", "words"),
     [
         ("llama3", None, "no local model 'llama3'. Use local/smollm2"),
+        ("x" * 300, None, "no local model 'xxx"),
+        ("~nobody-here/llama3", None, "no local model '~nobody-here/llama3'"),
         ("none.gguf", None, "cannot be read: No such file"),
         ("text.gguf", b"hello", "is not a GGUF model"),
         ("text.bin", b"hello", "is not a GGUF model"),

@@ -247,6 +247,13 @@ def test_what_cannot_be_marked_is_passed_over():
     assert with_breakpoints(empty) == empty
 
 
+def test_a_message_whose_content_is_a_text_is_marked():
+    body = {"messages": [{"role": "user", "content": "Hi."}, {"role": "user", "content": " "}]}
+    marked, blank = with_breakpoints(body)["messages"]
+    assert marked["content"] == [{"type": "text", "text": "Hi.", **MARK}]
+    assert blank["content"] == " "
+
+
 def test_reads_and_writes_are_counted_and_priced(serve, monkeypatch, tmp_path):
     used = {"cache_creation_input_tokens": 1_000_000, "cache_read_input_tokens": 2_000_000}
     server = serve(*replies(answer({"type": "text", "text": "x"}, **used)))

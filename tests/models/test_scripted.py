@@ -165,6 +165,12 @@ def test_a_missing_file_says_what_a_script_is(tmp_path, monkeypatch):
         provider("none")
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "~nobody-here/a.yaml"])
+def test_a_name_that_no_file_can_have_is_a_missing_file(name):
+    with pytest.raises(UsageError, match="no script"):
+        provider(name)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -177,6 +183,11 @@ def test_a_missing_file_says_what_a_script_is(tmp_path, monkeypatch):
         ("a.yaml", "turns: []\ndelay: true", "number of seconds"),
         ("a.json", '{"turns": [', r"a\.json, line 1, column \d+"),
         ("a.json", '[{"text": 3}]', "turn 1"),
+        ("a.yaml", "- 2024-02-30", r"a\.yaml: day is out of range"),
+        ("a.yaml", "- !!bool maybe", r"a\.yaml: 'maybe'"),
+        ("a.yaml", "- !!timestamp now", r"a\.yaml: "),
+        ("a.json", "9" * 5000, r"a\.json: Exceeds the limit"),
+        ("a.yaml", "turns: &a [*a]", r"a\.yaml is nested too deeply"),
     ],
 )
 def test_a_malformed_file_is_a_usage_error_with_its_position(tmp_path, name, text, message):

@@ -34,11 +34,8 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     marked = dict(body)
     if body.get("tools"):
         marked["tools"] = [*body["tools"][:-1], {**body["tools"][-1], **MARK}]
-    system = body.get("system")
-    if system and isinstance(system, str):
-        marked["system"] = [{"type": "text", "text": system, **MARK}]
-    elif isinstance(system, list):
-        marked["system"] = _mark_last(system)
+    if body.get("system"):
+        marked["system"] = _mark_last(body["system"])
     messages = list(body.get("messages", ()))
     users = [i for i, message in enumerate(messages) if message["role"] == "user"]
     for i in users[-TURNS:]:
@@ -46,14 +43,15 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     return {**marked, "messages": messages}
 
 
-def _mark_last(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return blocks with a breakpoint at the last one that can carry it."""
+def _mark_last(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return content as blocks with a breakpoint at the last that can carry it; else unchanged."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for i in reversed(range(len(blocks))):
-        content_field = _MARKABLE.get(blocks[i].get("type", ""))
-        content = blocks[i].get(content_field) if content_field else None
-        if content and (not isinstance(content, str) or content.strip()):
+        value_field = _MARKABLE.get(blocks[i].get("type", ""))
+        value = blocks[i].get(value_field) if value_field else None
+        if value and (not isinstance(value, str) or value.strip()):
             return [*blocks[:i], {**blocks[i], **MARK}, *blocks[i + 1 :]]
-    return blocks
+    return content
 
 
 def _has_breakpoint(body: dict[str, Any]) -> bool:
