@@ -73,8 +73,7 @@ def _read_turns(turns: Any, where: str, lines: dict[int, str]) -> tuple[Turn, ..
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
     return tuple(
-        read_turn(turn, f"{where}: turn {n}{lines.get(n, '')}")
-        for n, turn in enumerate(turns, 1)
+        read_turn(turn, f"{where}: turn {n}{lines.get(n, '')}") for n, turn in enumerate(turns, 1)
     )
 
 

@@ -18,7 +18,8 @@ from ..errors import UsageError
 from ..events import EventLog
 from ..rows import Agent
 
-CONVERSATIONS = 200  # conversations in memory; the least recently used is forgotten first
+# conversations in memory; of those without an active run the least recently used is forgotten first
+CONVERSATIONS = 200
 
 
 class StartedRun:
@@ -69,8 +70,11 @@ class Agents:
             )
         turns = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
         self._turns[conversation] = turns
-        if len(self._turns) > CONVERSATIONS:
-            del self._turns[next(iter(self._turns))]
+        # one with an active run stays: without it, the run would no longer block a second one
+        idle = (name for name, logs in self._turns.items() if not logs or logs[-1].ended)
+        oldest = next(idle)  # at the latest `conversation` itself, which is the newest
+        if len(self._turns) > CONVERSATIONS and oldest != conversation:
+            del self._turns[oldest]
         return turns
 
     async def stop(self) -> None:

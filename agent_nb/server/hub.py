@@ -161,11 +161,11 @@ class Hub:
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
         with self.shared.lock:
-            still_open = [
-                s for s in self._subscriptions.pop(subscription.run, []) if s is not subscription
-            ]
-            if still_open:
-                self._subscriptions[subscription.run] = still_open
+            readers = self._subscriptions.get(subscription.run, [])
+            # replaced in one step, because `_wake` may be reading without the lock
+            self._subscriptions[subscription.run] = [s for s in readers if s is not subscription]
+            if not self._subscriptions[subscription.run]:
+                del self._subscriptions[subscription.run]
 
     def close(self) -> None:
         """End every subscription as the server shuts down; runs continue."""

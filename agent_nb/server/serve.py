@@ -200,11 +200,21 @@ def serve(
     if serving is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), open_hub(store)
-        server = Server(
-            hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
-        )
-        hide_secret(server.token)
-        serving = Serving(server.start(), hub)
+        try:
+            server = Server(
+                hub,
+                start,
+                host=host,
+                port=port,
+                token=token,
+                origins=tuple(origins),
+                settings=settings,
+            )
+            hide_secret(server.token)
+            serving = Serving(server.start(), hub)
+        except BaseException:
+            hub.stop()  # a shared hub has connections, and publishes until it is stopped
+            raise
         _current.set(serving, arguments)
         atexit.register(serving.stop)
     serving.add(runs)

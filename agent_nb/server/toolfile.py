@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -54,13 +55,21 @@ def from_file(path: Path) -> list[Any]:
 
 
 def _execute(path: Path) -> ModuleType:
-    """Return the module that a file defines; it is not in `sys.modules`."""
-    spec = importlib.util.spec_from_file_location(f"agent_nb_tools_{path.stem}", path)
+    """Return the module that a file defines, which stays in `sys.modules`.
+
+    Dataclasses and other typed classes look their annotations up there.
+    """
+    name = f"agent_nb_tools_{path.stem}"
+    while name in sys.modules:  # of another file of this name
+        name += "_"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"There is no Python file {path}.")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as fault:  # whatever the user's file raises
+        del sys.modules[name]
         raise UsageError(f"{path} cannot be run: {type(fault).__name__}: {fault}") from fault
     return module

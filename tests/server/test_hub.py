@@ -66,6 +66,28 @@ def test_a_late_subscriber_gets_the_whole_run_and_then_it_is_over(published):
     assert hub.listeners() == 0
 
 
+def test_a_reader_stays_listed_at_every_moment_while_another_one_leaves():
+    hub = Hub()
+    hub.attach(EventLog("r"))
+    leaving, staying = hub.subscribe("r"), hub.subscribe("r")
+    listed = []
+
+    class Watched(dict):
+        def pop(self, *args):
+            popped = super().pop(*args)
+            listed.append(self.get("r", []))
+            return popped
+
+        def __setitem__(self, run, readers):
+            super().__setitem__(run, readers)
+            listed.append(readers)
+
+    hub._subscriptions = Watched(hub._subscriptions)
+    leaving.close()
+    assert listed
+    assert all(staying in readers for readers in listed)
+
+
 def test_events_come_as_they_happen(published):
     hub, log = published(1, ended=False)
     subscription = hub.subscribe("r")

@@ -21,6 +21,7 @@ from agent_nb.errors import UsageError
 from agent_nb.external import tokens
 from agent_nb.external.attached_run import attach
 from agent_nb.server import serve
+from agent_nb.server.hub import Hub
 
 LOOM = {"format": "loom"}
 SLOW = [{"chunks": ["One ", "two"], "delay": 60}]
@@ -291,6 +292,15 @@ def test_it_is_a_context_manager():
     with agent_nb.serve(keepalive=0) as serving:
         assert serving.running
     assert not serving.running
+
+
+def test_a_server_that_cannot_start_stops_its_hub(monkeypatch):
+    hub, stopped = Hub(), []
+    monkeypatch.setattr(hub, "stop", lambda: stopped.append(True))
+    monkeypatch.setattr(serve, "open_hub", lambda store: hub)
+    with pytest.raises(UsageError, match="Cannot listen"):
+        agent_nb.serve(port=70_000)
+    assert stopped == [True]
 
 
 def test_a_token_that_is_too_short_is_refused():

@@ -123,6 +123,8 @@ def test_the_key_is_the_configured_one_or_the_users_and_never_short(monkeypatch,
     shared = hub_key()
     assert len(shared) == 32
     assert shared != own
+    monkeypatch.setenv("AGENT_NB_HUB_KEY", "k" * 20 + "\udcff")  # bytes that are not UTF-8
+    assert len(hub_key()) == 32
     monkeypatch.setenv("AGENT_NB_HUB_KEY", "short")
     with pytest.raises(UsageError, match="too short"):
         hub_key()

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+from typing import get_type_hints
 
 import httpx
 import pytest
@@ -355,6 +356,7 @@ def test_the_token_of_the_environment_counts(serve):
         (["--notebook", "none.ipynb"], "File not found: none.ipynb"),
         (["--model", "nobody/x"], "nobody"),
         (["--token-file", "/nowhere/at/all", "--model", "scripted/ask.yaml"], "cannot be written"),
+        (["--port", "70000", "--model", "scripted/ask.yaml"], "Cannot listen at 127.0.0.1:70000"),
     ],
 )
 def test_what_is_wrong_with_the_command_is_said(arguments, words, tmp_path, monkeypatch, capsys):
@@ -380,6 +382,18 @@ def test_a_file_gives_its_marked_tools_or_else_its_functions(tmp_path):
     for name, words in (("bad", "ZeroDivisionError"), ("none", "no tools")):
         with pytest.raises(UsageError, match=words):
             load_tools([str(tmp_path / f"{name}.py")])
+
+
+def test_a_file_with_a_dataclass_of_quoted_types_gives_its_functions(tmp_path):
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n"
+    for folder, name in (("one", "first"), ("two", "second")):
+        (tmp_path / folder).mkdir()
+        code = f"{text}def {name}(point: Point) -> int:\n    'Give x.'\n    return point.x\n"
+        (tmp_path / folder / "points.py").write_text(code)
+    first, second = load_tools([str(tmp_path / each / "points.py") for each in ("one", "two")])
+    assert (first.__name__, second.__name__) == ("first", "second")
+    assert [get_type_hints(each)["point"].__name__ for each in (first, second)] == ["Point"] * 2
+    assert get_type_hints(first)["point"] is not get_type_hints(second)["point"]
 
 
 def test_a_token_file_is_made_for_the_user_alone_and_read_again(tmp_path):
@@ -489,3 +503,20 @@ def test_a_script_that_needs_another_dialect_is_refused_before_the_start(serve, 
     assert code == 2
     assert "`calls:`, which only the dialect native has" in said
     assert "serve --dialect native" in said
+
+
+def test_a_conversation_whose_run_goes_on_is_not_forgotten(monkeypatch):
+    monkeypatch.setattr("agent_nb.server.agents.CONVERSATIONS", 1)
+
+    async def main():
+        agents = Agents(Agent(Scripted([{"chunks": ["a", "b"], "delay": 600}])))
+        await agents("one", "busy")
+        await agents("two", "other")
+        with pytest.raises(UsageError, match="goes on"):
+            await agents("three", "busy")
+        await agents.stop()
+        await agents("four", "other")
+        assert list(agents._turns) == ["other"]
+        await agents.stop()
+
+    wait(main)

@@ -67,8 +67,8 @@ class Limiter:
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
-        # ticket that waits -> its bell; weak, since a bell holds its task and so the slot, which must
-        # be collected if the event loop was closed
+        # ticket that waits -> its bell; weak, since a bell holds its task and so the slot, which
+        # must be collected if the event loop was closed
         self._bells: WeakValueDictionary[int, Bell] = WeakValueDictionary()
         # tickets whose `admit` was garbage-collected; `Slot.__del__` only notes them here, because
         # it may run while this thread holds the lock

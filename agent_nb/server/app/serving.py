@@ -30,6 +30,7 @@ from .endpoints import Start
 from .settings import Settings
 
 SHORTEST = 8  # characters of a token
+_LARGEST_PORT = 65_535
 Closing = Callable[[], Awaitable[Any]]
 
 
@@ -148,6 +149,10 @@ class Server:
     def _bind(self) -> socket.socket:
         """Return the listening socket, and set `port` to its port. Raises UsageError."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        if not 0 <= self.port <= _LARGEST_PORT:  # `create_server` would leave its socket open
+            raise UsageError(
+                f"Cannot listen at {self.host}:{self.port}: ports are 0 to {_LARGEST_PORT}."
+            )
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as fault:

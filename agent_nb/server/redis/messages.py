@@ -76,7 +76,7 @@ def hub_key() -> bytes:
         raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
     else:
         hide_secret(variable)
-        secret = variable.encode()
+        secret = os.fsencode(variable)
     return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
 
 
