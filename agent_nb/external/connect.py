@@ -185,16 +185,21 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 async def read_beginning(response: httpx.Response, size: int = LARGEST_ANSWER) -> bytes:
     """Return the first `size` bytes of a response, or what arrives in `REPLY_TIMEOUT` seconds.
 
-    Decompression stops at the first error. Raises httpx.HTTPError.
+    Less if the connection breaks, or if the body cannot be decompressed further.
     """
     beginning = bytearray()
-    with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY_TIMEOUT):
+    with suppress(UsageError, httpx.HTTPError), anyio.move_on_after(REPLY_TIMEOUT):
         async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
                 beginning += chunk
                 if len(beginning) >= size:
                     break
     return bytes(beginning[:size])
+
+
+async def read_reason(response: httpx.Response) -> str:
+    """Return the beginning of a refusal, as far as it arrives."""
+    return (await read_beginning(response, 500)).decode("utf-8", "replace")
 
 
 async def send_request(
@@ -233,7 +238,7 @@ async def check_response(response: httpx.Response) -> None:
         "text/event-stream"
     ):
         return
-    reason = (await read_beginning(response, 500)).decode("utf-8", "replace")
+    reason = await read_reason(response)
     if response.status_code in _FINAL_STATUSES or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
     if response.status_code == 200:
@@ -257,7 +262,8 @@ async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
     try:
         runs = json.loads(answer).get("runs") or []
         newest = str(runs[-1]["run"]) if runs else ""
-    except (ValueError, AttributeError, LookupError, TypeError):
+        quote(newest)  # half of a surrogate pair cannot stand in an address
+    except (ValueError, AttributeError, LookupError, TypeError, RecursionError):
         raise UsageError(f"{server} does not list runs. Is it a server of agent_nb?") from None
     if not newest:
         raise UsageError(f"{server} has no run to follow yet.")

@@ -37,7 +37,7 @@ from .connect import (
     connect,
     describe_fault,
     open_response,
-    read_beginning,
+    read_reason,
     split_address,
     stream_body,
 )
@@ -240,7 +240,7 @@ class _Reader:
         self._ended = response.status_code == 204
         if response.status_code < 300:
             return
-        reason = (await read_beginning(response, 300)).decode("utf-8", "replace")
+        reason = await read_reason(response)
         temporary = response.status_code >= 500 or response.status_code in (408, 425, 429)
         if again and (temporary or response.status_code == 404 or self._id_in_address):
             if not temporary:

@@ -70,9 +70,14 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Writte
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None
-    take_lock(file)
-    os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
-    return WrittenNote(path, file)
+    note = WrittenNote(path, file)
+    try:
+        take_lock(file)
+        os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
+    except OSError:
+        note.close()
+        return None
+    return note
 
 
 def find_token(url: str, where: Path | None = None) -> str:

@@ -1,13 +1,15 @@
 """A server that takes a request and never answers is not waited for without end."""
 
-from contextlib import asynccontextmanager
+import errno
+import os
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from helpers.tcp_server import listen
 from helpers.waiting import wait
 
 from agent_nb.errors import AgentError, ModelError, UsageError
-from agent_nb.external import connect
+from agent_nb.external import connect, tokens
 from agent_nb.external.attached_run import Attached, attach
 from agent_nb.external.connect import Backoff, Target
 from agent_nb.external.http_stream import read_stream
@@ -100,3 +102,53 @@ def test_a_run_that_never_answered_ends_with_the_time_it_was_waited_for():
                 await attach(f"{server}/runs/r", backoff=backoff)
 
     wait(main)
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "200 OK"])
+def test_a_refusal_whose_body_breaks_off_is_an_error_at_once(status):
+    requests = []
+
+    async def serve(reader, writer):
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: 900\r\n\r\nonly for Ada".encode())
+        writer.close()
+
+    async def main():
+        async with listen(serve) as port:
+            with pytest.raises(UsageError):
+                await attach(f"http://127.0.0.1:{port}/runs/r", backoff=QUICK)
+            assert len(requests) == 1
+            with suppress(AgentError):
+                async for _ in read_stream(f"http://127.0.0.1:{port}/x", backoff=QUICK):
+                    pass
+
+    wait(main)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 200_000, b'{"runs": [{"run": "\\ud800"}]}', b'{"runs": [{"id": "r"}]}']
+)
+def test_a_list_of_runs_that_cannot_be_read_is_refused_in_words(body):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        await reader.read()
+
+    async def main():
+        async with listen(serve) as port:
+            with pytest.raises(UsageError, match="does not list runs"):
+                await attach(f"http://127.0.0.1:{port}", backoff=QUICK)
+
+    wait(main)
+
+
+def test_without_room_for_its_note_a_server_leaves_none(tmp_path, monkeypatch):
+    def write(file, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    monkeypatch.setattr(tokens.os, "write", write)
+    assert tokens.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+    if opened:
+        assert len(os.listdir("/proc/self/fd")) == opened
