@@ -67,7 +67,7 @@ def is_live(source: Any, follow: bool) -> bool:
     if follow or kind == "url":
         return True
     if kind == "path":
-        return _is_pipe(Path(source).expanduser())
+        return _is_pipe(Path(os.path.expanduser(source)))
     return not (kind == "text" or isinstance(source, list | tuple) or _is_regular_file(source))
 
 
@@ -111,7 +111,7 @@ def read_items(source: Any) -> Iterator[Any]:
     if kind == "text":
         yield from read_unzipped([source])
     elif kind == "path":
-        yield from read_unzipped(_read_file(Path(source).expanduser()))
+        yield from read_unzipped(_read_file(Path(os.path.expanduser(source))))
     elif kind == "file":
         yield from read_unzipped(read_chunks(source))
     elif kind == "items":

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from pathlib import Path
@@ -56,7 +57,7 @@ def _open_source(source: Any, done: Callable[[], bool], *, follow: bool) -> Asyn
     if kind == "text":
         return _iterate([source] if isinstance(source, str) else read_unzipped([source]))
     if kind == "path":
-        return _read_file(Path(source).expanduser(), done if follow else None)
+        return _read_file(Path(os.path.expanduser(source)), done if follow else None)
     if kind == "response":
         return _read_response(source)
     if kind == "async":

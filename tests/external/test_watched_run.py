@@ -475,6 +475,7 @@ def test_what_is_no_json_is_counted():
     ("source", "words"),
     [
         ("there-is-none.ndjson", "No such file"),
+        ("~nobody-here/x.ndjson", "No such file"),
         ('{"nothing": "known"}\n', "Name it"),
         ("\n\n", "no event"),
         (7, "A int cannot be watched"),
