@@ -15,6 +15,7 @@ Rules
 from __future__ import annotations
 
 import base64
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ class Signer(msgspec.Struct, frozen=True):
         """
         return [
             *read_signers(signers_file()),
-            *(read_signers(Path(named).expanduser(), required=True) if named else []),
+            *(read_signers(Path(os.path.expanduser(named)), required=True) if named else []),
         ]
 
     @classmethod
@@ -78,24 +79,25 @@ class Signer(msgspec.Struct, frozen=True):
             raise UsageError(
                 f"{name!r} is not a name for a signer: write letters, digits and any of . @ + - _ without spaces."
             )
-        lines = [line for line in _read_key(key_text).splitlines() if not _is_blank(line)]
-        if len(lines) != 1:
-            raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
-        line = lines[0].strip()
+        line = _read_key_line(key_text)
         # a line that begins with the kind of key is from a `.pub` file and has no names
         line = f"{name} {line}" if _KIND.match(line) else line
         (signer,) = _parse_line(line, "this key")
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
         known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
+        remove_first = f"Remove it first: jupyter agent-nb trust remove {name}"
         if any(known_signer.key != signer.key for known_signer in known):
+            raise UsageError(f"There is another key of {name}. {remove_first}")
+        if known and all(known_signer.problem for known_signer in known):
             raise UsageError(
-                f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
+                f"{name} is listed, but does not count: {known[0].problem}. {remove_first}"
             )
         if not known:
             key = base64.b64encode(signer.key).decode()
             dates = "".join(f",{date}" for date in _DATE.findall(line))
-            _write_list([*_read_list(), f'{name} namespaces="{NAMESPACE}"{dates} {ED25519} {key}'])
+            new_line = f'{name} namespaces="{NAMESPACE}"{dates} {ED25519} {key}'
+            _write_list([*(_read_lines(signers_file()) or []), new_line])
         return cls(name, signer.key)
 
     @classmethod
@@ -105,7 +107,7 @@ class Signer(msgspec.Struct, frozen=True):
         A line goes as a whole, with all its names. Raises UsageError if none match.
         """
         remaining, removed = list[str](), list[Signer]()
-        for line in _read_list():
+        for line in _read_lines(signers_file()) or []:
             signers = [
                 s
                 for s in _parse_line(line, shorten_path(signers_file()))
@@ -143,17 +145,12 @@ def read_signers(file: Path, *, required: bool = False) -> list[Signer]:
     `required`: the file must exist and contain a signer who counts; else a missing file is an empty
     list. Raises UsageError, also if the file cannot be read or parsed.
     """
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        if required:
-            raise UsageError(f"File not found: {file}. It should list signers.") from None
-        return []
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"The signers in {shorten_path(file)} cannot be read: {fault}.") from None
+    lines = _read_lines(file)
+    if lines is None and required:
+        raise UsageError(f"File not found: {file}. It should list signers.")
     signers = [
         signer
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(lines or [], 1)
         for signer in _parse_line(line, f"{shorten_path(file)}, line {number}")
     ]
     if required and all(signer.problem for signer in signers):
@@ -162,9 +159,29 @@ def read_signers(file: Path, *, required: bool = False) -> list[Signer]:
     return signers
 
 
+def _read_lines(file: Path) -> list[str] | None:
+    """Return the lines of a file, None if it is missing. Raises UsageError if it cannot be read."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"The signers in {shorten_path(file)} cannot be read: {fault}.") from None
+    # not `splitlines`: OpenSSH ends a line at "\n" alone, so a comment may hold a form feed
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _read_key_line(key_text: str) -> str:
+    """Return the line of the one key in `key_text`, or in the file it names. Raises UsageError."""
+    lines = [line for line in _read_key(key_text).split("\n") if not _is_blank(line)]
+    if len(lines) != 1:
+        raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
+    return lines[0].strip()
+
+
 def _read_key(key_text: str) -> str:
     """Return the text of a key, which is `key_text` or in the file it names. Raises UsageError."""
-    file = Path(key_text).expanduser()
+    file = Path(os.path.expanduser(key_text))
     with suppress(OSError, ValueError):  # a long line is not a path
         if file.is_file():
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -265,16 +282,9 @@ def _parse_date(text: str) -> float:
     digits = text.removesuffix("Z")
     try:
         moment = datetime.strptime(digits, _DATES[len(digits)])  # noqa: DTZ007  (the zone follows)
-    except (KeyError, ValueError):
+        return (moment.replace(tzinfo=UTC) if text.endswith("Z") else moment).timestamp()
+    except (KeyError, ValueError, OverflowError):  # `timestamp` raises the last two
         raise UsageError(f"{text!r} is not a date like 20270131 or 202701311200Z.") from None
-    return (moment.replace(tzinfo=UTC) if text.endswith("Z") else moment).timestamp()
-
-
-def _read_list() -> list[str]:
-    """Return the lines of the user's list; [] if there is none."""
-    with suppress(FileNotFoundError):
-        return signers_file().read_text(encoding="utf-8-sig").splitlines()
-    return []
 
 
 def _write_list(lines: Sequence[str]) -> None:

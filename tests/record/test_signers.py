@@ -169,3 +169,50 @@ def test_the_dates_of_an_added_line_count_on():
     assert 'valid-before="20990101"' in text
     assert 'valid-after="20200101Z"' in text
     assert [s.problem for s in read_signers(signers_file())] == [""]
+
+
+@pytest.mark.parametrize("mark", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_line_ends_where_openssh_ends_it(tmp_path, mark):
+    other = f"eve ssh-ed25519 {base64.b64encode(OTHER).decode()}"
+    assert listed(tmp_path, f"ann {LINE} ann@work{mark}{other}") == [Signer("ann", KEY)]
+
+
+def test_a_removal_leaves_a_comment_with_a_form_feed_alone():
+    Signer.add("ann", LINE)
+    text = f"# old\x0cteam\nbob {LINE} b\u2028c\n"
+    signers_file().write_text(f"{text}ann {LINE}\n", encoding="utf-8")
+    Signer.remove("ann")
+    assert signers_file().read_text(encoding="utf-8") == text
+
+
+def test_a_list_that_cannot_be_read_is_refused_in_words():
+    Signer.add("ann", LINE)
+    signers_file().write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Signer.remove("ann")
+
+
+def test_the_folder_of_an_unknown_user_is_no_file_and_no_key(monkeypatch):
+    with pytest.raises(UsageError, match="File not found"):
+        Signer.load_all("~nobody-here/signers")
+    with pytest.raises(UsageError, match="neither a file nor a key"):
+        Signer.add("ann", "~nobody-here/ann.pub")
+
+
+def test_a_date_before_the_calendar_is_an_error_in_every_zone(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        with pytest.raises(UsageError, match="not a date"):
+            listed(tmp_path, f'ann valid-before="00010101" {LINE}')
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_known_signer_who_no_longer_counts_is_not_called_added():
+    Signer.add("ann", LINE)
+    line = f'ann valid-before="20200101" {LINE}'
+    signers_file().write_text(f"{line}\n")
+    with pytest.raises(UsageError, match="does not count: it was valid until 20200101"):
+        Signer.add("ann", LINE)
