@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -191,8 +192,9 @@ def restore_argument_order(events: list[Event]) -> list[Event]:
             written = written_args[event.call_id]
         else:
             continue
-        args = _in_order_of(event.args, written)
-        events[index] = msgspec.structs.replace(event, args=args)
+        with suppress(RecursionError):  # nested too deeply: the order stays
+            args = _in_order_of(event.args, written)
+            events[index] = msgspec.structs.replace(event, args=args)
     return events
 
 

@@ -187,6 +187,13 @@ def test_a_payload_inside_a_payload_is_kept():
     assert events_of(record)[0].payload == value
 
 
+def test_deeply_nested_arguments_of_a_call_are_read_back():
+    raw = '{"a": ' + "[" * 600 + "]" * 600 + "}"
+    call = e.Call(call_id="c", name="f", args=json.loads(raw), raw_args=raw)
+    log = [e.RunStart(), call, e.End(status="ok")]
+    assert events_of(saved(run_record(log)))[1].raw_args == raw
+
+
 def test_the_home_folder_is_not_recorded_and_comes_back(new_log, monkeypatch):
     monkeypatch.setenv("HOME", "/home/ann")
     log = new_log(result="Traceback: /home/ann/nb/x.py")
