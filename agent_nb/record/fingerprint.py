@@ -140,7 +140,7 @@ def _without_home(value: Any, hide: Hide) -> Any:
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):
-        return {str(k): _without_home(v, hide) for k, v in value.items()}
+        return {hide(str(k)): _without_home(v, hide) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_without_home(v, hide) for v in value]
     return value if isinstance(value, int | float | bool) or value is None else str(value)

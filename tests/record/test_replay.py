@@ -153,6 +153,15 @@ class TestMatching:
         mine = Digests.of_inputs("read /home/ann/x", home="/home/ann")
         assert mine == Digests.of_inputs("read /Users/bob/x", home="/Users/bob")
 
+    def test_a_home_folder_in_a_key_of_an_earlier_call_matches_too(self):
+        homes = ("/home/ann", "/Users/bob")
+        logs = [[e.Call(call_id="c", name="f", args={f"{home}/x": 1})] for home in homes]
+        ann, bob = (
+            Digests.of_inputs("p", history=[log], home=home)
+            for log, home in zip(logs, homes, strict=True)
+        )
+        assert ann == bob
+
     def test_the_conversation_counts_by_what_was_said(self):
         before = [
             e.User(content="q", ts=1.0),
