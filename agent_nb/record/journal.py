@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ from ..events import Event, encode_event
 from ..host import make_private_folder, shorten_path
 from ..wire import encode_canonical
 from . import file_lock
-from .packing import Home, Packer
+from .packing import Home, Packer, hash_text
 
 FORMAT = 1
 ENDING = ".ndjson"
@@ -237,5 +238,6 @@ def _remove(path: Path) -> bool:
 
 
 def _safe_name(run: str) -> str:
-    """Return a run id for a file name: only letters, digits, - and _, cut to 64 characters."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
+    """Return a run id for a file name; a digest tells apart ids of which the name lacks a part."""
+    name = re.sub(r"[^\w-]", "_", run, flags=re.ASCII)[:64]
+    return name if name == run else f"{name}-{hash_text(run, like='')[:16]}"

@@ -340,3 +340,21 @@ def test_two_who_look_at_once_are_not_taken_for_the_writer(tmp_path, monkeypatch
     monkeypatch.setattr(journal.file_lock.os, "close", second_look)
     assert journal.file_lock.is_locked(made.path) is False
     assert seen == [True, False]
+
+
+@pytest.mark.parametrize("ids", [("a/b", "a b"), ("x" * 64 + "1", "x" * 64 + "2")])
+def test_runs_with_similar_ids_have_journals_of_their_own(tmp_path, ids):
+    for run in ids:
+        writer = Journal(run, where=tmp_path)
+        writer(e.RunStart(run=run, seq=1))
+        writer.close()
+    for run in ids:
+        assert RecoverableRun.summarize(Journal.find(run, where=tmp_path)).header.run == run
+    assert Journal.remove(ids[0], where=tmp_path) == 1
+    assert Journal.find(ids[1], where=tmp_path) is not None
+
+
+def test_a_run_whose_id_has_letters_of_four_bytes_has_a_journal(tmp_path):
+    run = "\U0001d400" * 64
+    Journal(run, where=tmp_path).close()
+    assert Journal.find(run, where=tmp_path) is not None
