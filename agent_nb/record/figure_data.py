@@ -16,6 +16,7 @@ Rules
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -46,9 +47,12 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def scale(self) -> float:
-        """The range of the numbers; if all are equal, the absolute value of one (1 for 0)."""
+        """The range of the numbers; if all are equal, the absolute value of one (1 for 0).
+
+        At most the largest float: an infinite tolerance would hide every difference.
+        """
         known = [v for v in self.values if v is not None] or [self.low, self.high]
-        return (max(known) - min(known)) or abs(known[0]) or 1.0
+        return min((max(known) - min(known)) or abs(known[0]) or 1.0, sys.float_info.max)
 
 
 class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,13 @@ import json
 import msgspec
 import pytest
 
-from agent_nb.record.figure_data import LARGEST, FigureData
+from agent_nb.record.figure_data import (
+    LARGEST,
+    ArtistData,
+    FigureData,
+    Numbers,
+    compare_figure_data,
+)
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.tools.figure_artists import read_figure_data
 from agent_nb.tools.pictures import Figures
@@ -269,6 +275,14 @@ def test_forged_data_do_not_count(before, forged):
     )
     assert found.difference == ""
     assert "without data" in found.note
+
+
+def test_numbers_whose_range_is_no_float_are_compared():
+    old, new = (
+        FigureData("l", (ArtistData("line", numbers={"y": Numbers((1e308, -1e308, y))}),))
+        for y in (0.0, 9e307)
+    )
+    assert "y value 3 of 3" in compare_figure_data(old, new)
 
 
 def test_a_figure_of_many_artists_stays_small_and_is_compared():
