@@ -52,8 +52,8 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def check_level(level: float) -> float:
-    """Return the level. Raises UsageError unless it is between 0 and 1."""
-    if not 0 < level < 1:
+    """Return the level. Raises UsageError unless it is between 0 and 1, apart from rounding."""
+    if not 0.5 < (1 + level) / 2 < 1:  # rounded as in `_normal_quantile`
         raise UsageError(f"level={level!r} is not a share between 0 and 1. Write 0.95 for 95 %.")
     return level
 

@@ -24,6 +24,7 @@ from ...view import count_noun
 from ...wire import as_list
 from .intervals import exact_mean
 from .scores import Candidate, Score
+from .scoring import LARGEST_SCORE
 
 KIND = "map.scores"  # the kind of the state that holds the scores
 MOST_SCORES = 5_000  # the most that are recorded one by one
@@ -112,7 +113,8 @@ def _name_answer(new: Mapping[str, Any], positions: Sequence[int]) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
+    """Return whether a value is a number that a score can be."""
+    return isinstance(value, int | float) and abs(value) <= LARGEST_SCORE
 
 
 def _are_close(old: Any, new: Any) -> bool:

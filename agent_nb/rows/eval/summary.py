@@ -14,7 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from ...models import collect_secrets
@@ -278,13 +278,13 @@ def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow
     """Return a table of scored rows; with repeats, it has no answers (see the rules)."""
     names = [*evaluation.data.unique][:DATA_COLUMNS]
     single_repeat = evaluation.repeats == 1
-    columns = ["row", *names, *(["answer"] if single_repeat else []), "score"]
+    columns = ["row", *_format_cells(hide, names), *(["answer"] if single_repeat else []), "score"]
     score_index = len(columns) - 1
     if single_repeat and evaluation.judged:
         columns.append("reason")
     cells = []
     for row in rows[:TABLE_ROWS]:
-        line = [str(row.position), *_format_cells(hide, row.values, names)]
+        line = [str(row.position), *_format_cells(hide, map(row.values.__getitem__, names))]
         if single_repeat:
             line.append(_format_cell(hide, format_answer(row.results[0])))
         line.append(format_score(row.score))
@@ -300,11 +300,11 @@ def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -
     a, b = (_clip_name(hide, name, 30) for name in comparison.names)
     single_repeat = comparison.a.repeats == comparison.b.repeats == 1
     answers = (f"answer {a}", f"answer {b}") if single_repeat else ()
-    columns = ("row", *names, *answers, f"score {a}", f"score {b}")
+    columns = ("row", *_format_cells(hide, names), *answers, f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = []
     for pair in largest[:TABLE_ROWS]:
-        line = [str(pair.a.position), *_format_cells(hide, pair.a.values, names)]
+        line = [str(pair.a.position), *_format_cells(hide, map(pair.a.values.__getitem__, names))]
         if single_repeat:
             results = [pair.a.results[0], pair.b.results[0]]
             line += [_format_cell(hide, format_answer(result)) for result in results]
@@ -338,8 +338,8 @@ def _cut_table(
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
 
 
-def _format_cells(hide: Redaction, values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
-    return [_format_cell(hide, values[name]) for name in names]
+def _format_cells(hide: Redaction, values: Iterable[Any]) -> list[str]:
+    return [_format_cell(hide, value) for value in values]
 
 
 def _format_cell(hide: Redaction, value: Any, limit: int = CELL_LENGTH) -> str:

@@ -147,7 +147,7 @@ def test_an_impossible_part_is_cut_off():
     assert Interval(-0.1, 1.2, 0.95, "t").within(0, 1) == Interval(0, 1, 0.95, "t")
 
 
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5, float("nan")])
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, float("nan"), 1 - 1e-16, 1e-17])
 def test_a_level_is_a_share(level):
     with pytest.raises(UsageError, match="between 0 and 1"):
         check_level(level)

@@ -62,7 +62,14 @@ def test_a_record_without_scores_is_not_compared_and_says_so():
 
 
 @pytest.mark.parametrize(
-    "forged", [[], "x", {"scores": {"a": 1}}, {"by": [1], "scores": [[], {}, "1"]}]
+    "forged",
+    [
+        [],
+        "x",
+        {"scores": {"a": 1}},
+        {"by": [1], "scores": [[], {}, "1"]},
+        {"scores": [10**400, 0.0, None]},
+    ],
 )
 def test_forged_scores_are_a_change_and_never_an_error(forged):
     assert compare_scores(forged, OLD).changes

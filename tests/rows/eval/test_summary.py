@@ -106,6 +106,15 @@ def test_keys_are_redacted_before_values_are_cut(monkeypatch):
             assert key[:12] not in form
 
 
+def test_keys_are_redacted_in_the_names_of_columns(monkeypatch):
+    key = "sk-proj-" + "Ab3" * 20
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    a = evaluation([1, 0] * 6, [{key: n} for n in range(12)])
+    for shown in (a, compare(a, evaluation([0, 1] * 6, [{key: n} for n in range(12)]))):
+        for form in forms(shown).values():
+            assert key[:12] not in form
+
+
 def test_the_page_has_no_script_no_style_element_and_no_remote_address():
     html = forms(compare(evaluation([1, 0] * 6), evaluation([0, 1] * 6)))["text/html"]
     assert not re.search(r"<(script|style|svg|link|iframe)|https?://", html)
