@@ -364,3 +364,23 @@ def test_members_of_an_enumeration_of_texts_are_a_column_of_texts():
     plain = text_array(np.array(["low", None], object))
     members = text_column("text", [Level.LOW, None])
     assert members.dtype == plain.dtype
+
+
+class Inner(BaseModel):
+    note: None = None
+    size: int = 0
+
+
+class WithNulls(BaseModel):
+    gaps: list[None]
+    inner: Inner
+
+
+def test_in_polars_a_field_that_is_always_null_has_a_column():
+    pl = pytest.importorskip("polars")
+    output, document = OutputType(WithNulls), {"gaps": [None], "inner": {"note": None, "size": 2}}
+    result = RowResult(position=0, key="k", status="ok", answer="x", output=document)
+    frame = frame_out(rows_of(pl.DataFrame({"a": [1]})), [result], output)
+    assert (frame["gaps"].to_list(), frame["inner"].to_list()) == ([[None]], [document["inner"]])
+    failed = frame_out(rows_of(pl.DataFrame({"a": [1]})), [], output)
+    assert failed.schema == frame.schema

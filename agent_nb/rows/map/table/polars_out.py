@@ -25,6 +25,7 @@ _TYPES = {  # names of polars types, by kind of shape
     "float": "Float64",
     "bool": "Boolean",
     "text": "String",
+    "null": "Null",
 }
 
 
