@@ -185,6 +185,28 @@ def test_if_the_store_fails_the_map_ends_and_shows_what_is_done(tmp_path):
     run(main())
 
 
+@pytest.mark.parametrize("failing", ["renew", "find"])
+def test_a_store_that_fails_while_the_map_waits_ends_it(tmp_path, failing):
+    async def main():
+        other = opener(tmp_path, "two")()
+        assert other.claim(["k0"], LEASE) == {"k0"}
+        store = opener(tmp_path)()
+        m = Map(1, store=lambda: store)
+        await m.begin()
+        await until(lambda: store._transactions)
+
+        def fail(*_):
+            raise UsageError("The disk is broken. Take another.")
+
+        setattr(store, failing, fail)
+        await ticking(m)
+        other.close()
+        assert m.log[-1].status == "error"
+        assert "disk is broken" in m.log.of("error")[0].message
+
+    run(main())
+
+
 def test_a_store_that_cannot_be_opened_is_an_error_before_any_request():
     async def main():
         def store():

@@ -144,11 +144,13 @@ class StoreRowQueue(RowQueue):
     async def serve(self) -> None:
         """Store results, claim rows, renew claims, and look for the rows of other kernels."""
         watching = asyncio.ensure_future(self._watch())
+        watching.add_done_callback(lambda _: self._bell.set())
         try:
-            while True:
+            while not watching.done():
                 await self._bell.wait()
                 self._bell.clear()
                 await self._visit_store()
+            watching.result()  # raises what ended it
         finally:
             watching.cancel()
             await asyncio.wait([watching])
