@@ -1,7 +1,7 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert`).
 
 Rule: input and output are never the same file, not even under two names (a link, another path):
-opening the output would empty the input before it is read.
+the first text of the output would empty the input while it is read.
 """
 
 from __future__ import annotations

@@ -165,8 +165,9 @@ def convert_files(
 ) -> Report:
     """Translate the file `source` into the file `target`; this is `jupyter agent-nb convert`.
 
-    `-` as `source` is stdin; as `target` it is `output` or, if that is None, stdout. Raises
-    UsageError when a file cannot be opened, and all that `convert` raises.
+    `-` as `source` is stdin; as `target` it is `output` or, if that is None, stdout. An error
+    before the first text leaves the file `target` as it was. Raises UsageError when a file cannot
+    be opened, and all that `convert` raises.
     """
     try:
         with _open_input(source) as reader, _open_output(target, output) as writer:
@@ -230,6 +231,33 @@ def _open_input(name: str) -> Any:
 
 def _open_output(name: str, standard: Any) -> Any:
     if name != "-":
-        return Path(name).open("w", encoding="utf-8", newline="")
+        return _LateFile(Path(name))
     # never closed here; `convert` flushes it
     return standard if standard is not None else nullcontext(sys.stdout)
+
+
+class _LateFile:
+    """A file to write, opened and emptied by the first text or by an end without an error."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> _LateFile:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None or self._file is not None:
+            self._open().close()
+
+    def write(self, text: str) -> int:
+        return self._open().write(text)
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+
+    def _open(self) -> IO[str]:
+        if self._file is None:
+            self._file = self._path.open("w", encoding="utf-8", newline="")
+        return self._file

@@ -74,7 +74,7 @@ def is_live(source: Any, follow: bool) -> bool:
 def _is_pipe(path: Path) -> bool:
     try:
         return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: the path holds NUL
         return False
 
 
@@ -128,10 +128,9 @@ def _read_file(path: Path) -> Iterator[Any]:
     try:
         with path.open("rb") as file:
             yield from read_chunks(file)
-    except OSError as fault:
-        raise UsageError(
-            f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:."
-        ) from fault
+    except (OSError, ValueError) as fault:  # ValueError: the path holds NUL
+        reason = getattr(fault, "strerror", None) or fault
+        raise UsageError(f"{path}: {reason}. A text to decode begins with {{ or data:.") from fault
 
 
 def read_chunks(file: Any) -> Iterator[Any]:

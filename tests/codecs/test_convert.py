@@ -13,6 +13,7 @@ import pytest
 from agent_nb import events as ev
 from agent_nb.codecs.convert import convert, convert_files, decode, encode, logs
 from agent_nb.codecs.losses import Losses
+from agent_nb.codecs.sources import is_live
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events.log import EventLog
 from agent_nb.wire.sse import Frame
@@ -292,3 +293,28 @@ def test_decode_takes_the_items_that_watch_takes():
 def test_a_source_that_cannot_be_decoded_is_refused(source):
     with pytest.raises(UsageError, match="cannot be decoded"):
         decode(source)
+
+
+@pytest.mark.parametrize("source", ["a\0b", "~no-such-user/run.ndjson"])
+def test_a_path_that_names_no_file_is_refused_with_a_reason(source):
+    with pytest.raises(UsageError, match="A text to decode begins with"):
+        decode(source)
+    assert not is_live(source, follow=False)
+
+
+@pytest.mark.parametrize(("text", "to"), [(TEXT, "morse"), ("a\n", "loom"), ('{"a":1}\n', "loom")])
+def test_a_file_stays_as_it_was_if_nothing_can_be_written(tmp_path, text, to):
+    source, target = tmp_path / "a.ndjson", tmp_path / "b.ndjson"
+    source.write_text(text)
+    target.write_text("of great worth")
+    with pytest.raises(UsageError):
+        convert_files(str(source), str(target), None, to)
+    assert target.read_text() == "of great worth"
+
+
+def test_a_run_without_lines_empties_the_file(tmp_path):
+    source, target = tmp_path / "a.ndjson", tmp_path / "b.ndjson"
+    source.write_text("")
+    target.write_text("old")
+    convert_files(str(source), str(target), "cogency", "loom")
+    assert target.read_text() == ""
