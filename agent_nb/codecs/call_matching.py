@@ -53,7 +53,7 @@ class CallMatcher:
         self._by_tool: dict[str, list[str]] = {}  # tool -> our ids of its open calls, oldest first
         self._tools: dict[str, str] = {}  # our id of an open call -> its tool, oldest first
         self._own_ids: dict[str, str] = {}  # wire id of an open call -> our id
-        # wire id of ended calls -> how many calls had it
+        # wire id, or generated id, of ended calls -> how many calls had it
         self._past: OrderedDict[str, int] = OrderedDict()
         self._count = 0
 
@@ -143,9 +143,10 @@ class CallMatcher:
         self._by_tool[name].remove(call_id)
         if not self._by_tool[name]:
             del self._by_tool[name]
-        wire_id = next((wire for wire, own in self._own_ids.items() if own == call_id), "")
-        if wire_id:
-            del self._own_ids[wire_id]
-            self._past[wire_id] = self._past.get(wire_id, 0) + 1
-            if len(self._past) > REMEMBERED:
-                self._past.popitem(last=False)
+        # a generated id is remembered too: the stream may give the same one to a later call
+        wire_id = next((wire for wire, own in self._own_ids.items() if own == call_id), call_id)
+        self._own_ids.pop(wire_id, None)
+        self._past[wire_id] = self._past.get(wire_id, 0) + 1
+        self._past.move_to_end(wire_id)
+        if len(self._past) > REMEMBERED:
+            self._past.popitem(last=False)

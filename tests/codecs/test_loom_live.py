@@ -244,6 +244,29 @@ def test_frames_of_a_socket_are_one_run_with_one_answer(tool):
     assert loom.lines(events) == SOCKET
 
 
+def test_a_message_of_a_socket_inside_another_comes_back_as_it_was(tool):
+    loom, outer = tool("loom"), {"type": "run_stream_event", "id": "o", "event": SOCKET[0]}
+    assert loom.lines(loom.read(ndjson(outer))) == [outer]
+
+
+def test_an_early_reply_is_kept_beside_the_frame_with_its_id(tool):
+    first, late, reply, next_run = (
+        {"session_id": "s", "event_id": n, **fields}
+        for n, fields in ((1, WORDS), (2, WORDS), (3, {"reply": "r"}), (3, WORDS))
+    )
+    loom = tool("loom")
+    events = loom.read(ndjson(first, reply, next_run, late))
+    assert loom.lines(events) == [first, late, reply, next_run]
+
+
+def test_a_reply_with_the_id_of_the_frame_before_it_holds_nothing_back(tool):
+    frames = [{"session_id": "s", "event_id": n, **WORDS} for n in (1, 2, 3, 4)]
+    reply = {"session_id": "s", "event_id": 3, "reply": "r"}
+    loom = tool("loom")
+    events = loom.read(ndjson(frames[0], frames[2], reply, frames[3], frames[1]))
+    assert loom.lines(events) == [*frames[:3], reply, frames[3]]
+
+
 def test_a_run_printed_as_one_object_has_its_usage_beside_the_reply(tool):
     whole = {"events": [WORDS], "reply": "I leave it.", "usage": USAGE, "reasoning_content": "hm"}
     kinds = [e.type for e in stored(tool("loom").read(ndjson(whole)))]

@@ -38,9 +38,9 @@ class FrameOrder:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         self._next: int | None = None  # the id that is due; None before the first numbered frame
-        self._held: dict[int, Obj] = {}
-        # (id, whether it is a reply) -> hash of the frame; a reply may share its id with a frame
-        self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()
+        # keys: (id, whether it is a reply), since a reply may share its id with a frame
+        self._held: dict[tuple[int, bool], Obj] = {}
+        self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()  # -> hash of the frame
         self._replied = False  # the newest frame passed on is a reply
         self._saw_disorder = False  # a frame came after one with a higher id
         self._wait_began: float | None = None  # by the clock of `tick`
@@ -72,7 +72,7 @@ class FrameOrder:
         self._seen[key] = content
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
-        return self._place(number, frame)
+        return self._pass_or_hold(key, frame)
 
     def tick(self, now: float) -> list[Obj]:
         """Return the frames that have waited long enough at `now` (s)."""
@@ -87,10 +87,11 @@ class FrameOrder:
 
     def flush(self) -> list[Obj]:
         """Stop waiting: return the held frames, in order."""
-        frames = [self._held[n] for n in sorted(self._held)]
+        frames = [self._held[key] for key in self._list_held_keys()]
         if frames:
-            last = max(self._held)
-            missing = last + 1 - self._next - len(frames) if self._next is not None else 0
+            numbers = {number for number, _ in self._held}
+            last = max(numbers)
+            missing = last + 1 - self._next - len(numbers) if self._next is not None else 0
             self._expect_after(last, frames[-1])
             if missing > 0:
                 reason = "the sender skipped ids, or frames were lost on the way"
@@ -108,17 +109,22 @@ class FrameOrder:
             reason = "its event_id and content had come before"
             self._losses.add("repeated frame", reason, detail=True)
 
-    def _place(self, number: int, frame: Obj) -> list[Obj]:
+    def _list_held_keys(self) -> list[tuple[int, bool]]:
+        """Return the keys of the held frames by id; of equal ids, the one that came first."""
+        return sorted(self._held, key=lambda key: key[0])
+
+    def _pass_or_hold(self, key: tuple[int, bool], frame: Obj) -> list[Obj]:
         """Hold an early frame; return any other, and the held frames that follow it."""
+        number, _ = key
         if self._is_due(number):
             self._saw_disorder = self._saw_disorder or bool(self._held)
             self._expect_after(number, frame)
-            return [frame, *self._follow_on()]
+            return [frame, *self._take_due()]
         if self._next is not None and number < self._next:
             self._losses.add("late frame", "frames with later ids had been passed on", detail=True)
             self._saw_disorder = True
             return [frame]
-        self._held[number] = frame
+        self._held[key] = frame
         return self.flush() if len(self._held) > WINDOW else []
 
     def _is_due(self, number: int) -> bool:
@@ -133,13 +139,16 @@ class FrameOrder:
         self._replied = "reply" in frame
         self._next = number if self._replied else number + 1
 
-    def _follow_on(self) -> list[Obj]:
+    def _take_due(self) -> list[Obj]:
         """Return the held frames that are due now."""
         out = []
-        while self._next is not None and self._next in self._held:
-            frame = self._held.pop(self._next)
-            out.append(frame)
-            self._expect_after(self._next, frame)
+        for key in self._list_held_keys():
+            number, _ = key
+            # a reply may have the id of the frame before it, which is no longer the one that is due
+            if not self._is_due(number) and self._next is not None and number > self._next:
+                break
+            out.append(self._held.pop(key))
+            self._expect_after(number, out[-1])
         if not self._held:
             self._wait_began = None
         return out
