@@ -5,10 +5,10 @@ Why: runs of other systems can then be shown, recorded and compared here, and ou
 Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
 one item by item as it arrives.
 
-Order: call_matching, coerce, foreign_values, lines, losses, passthrough, provenance, replies,
-  sources, times, usage
-< framing, run_builder, value_losses, writing
-< blocks, contract
+Order: call_matching, coerce, foreign_values, lines, losses, passthrough, replies, sources,
+  times, usage
+< framing, provenance, run_builder, writing
+< blocks, contract, value_losses
 < block_protocol, stream_decoder
 < stream_encoder
 < base

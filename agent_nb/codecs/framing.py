@@ -30,7 +30,9 @@ T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 #: framing -> its media type
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-RAW = "#raw"  # event name of an item that is always an SSE frame, its data not JSON (`[DONE]`)
+# the event name of an item that is always an SSE frame, its data not JSON (`[DONE]`); a line break
+# is in it, so that no `event:` line of a stream can hold it
+RAW = "raw\n"
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD_SIZE = 8  # bytes by which the framings can be distinguished

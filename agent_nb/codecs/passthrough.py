@@ -10,6 +10,7 @@ Why: events have fields only for what formats share, and an imported run must no
 Rules
 - `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects.
 - 1, 1.0 and true are three different values.
+- A reader may add marks to an object, fields that begin with `#`; foreign names are guarded first.
 """
 
 from __future__ import annotations
@@ -54,6 +55,21 @@ def restore_object(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[st
     for key in as_list(absent):
         obj.pop(key, None)
     return {**obj, **fields} if isinstance(fields, dict) else obj
+
+
+def guard_names(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a foreign object in which no name can be taken for a mark of ours: `#x` is `##x`."""
+    return {f"#{k}" if k.startswith("#") else k: v for k, v in obj.items()}
+
+
+def is_mark(name: str) -> bool:
+    """Return whether a field is a mark: what a reader noted about the line, and nobody writes."""
+    return name.startswith("#") and not name.startswith("##")
+
+
+def strip_marks(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without its marks, and with the guarded names as they came."""
+    return {k.removeprefix("#"): v for k, v in obj.items() if not is_mark(k)}
 
 
 def shift_note(

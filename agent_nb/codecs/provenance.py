@@ -16,6 +16,7 @@ from typing import Any
 
 from ..events import PRINTED, Event
 from ..wire import as_dict
+from .passthrough import is_mark
 
 _LINE_NOTES = {"fields", "absent", "lines", "start", "end", "chunks", "block", "call", "complete"}
 _READING_NOTES = {"derived", "guess", "batch", "form", "held", "implicit", "rest"}
@@ -61,4 +62,4 @@ def _has_unknown(note: Mapping[str, Any], kind: str) -> bool:
     if not note.keys() <= NOTE_KEYS:
         return True
     known = KNOWN_FIELDS | KNOWN_IN_KIND.get(kind, frozenset())
-    return any(k not in known and not k.startswith("#") for k in as_dict(note.get("fields")))
+    return any(k not in known and not is_mark(k) for k in as_dict(note.get("fields")))

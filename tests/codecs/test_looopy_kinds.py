@@ -105,3 +105,9 @@ def test_every_kind_is_read_and_comes_out_unchanged(kind, tool):
     assert events
     assert codec.lines(events) == [obj]
     assert codec.lines([e for e in events if e.type != "delta"]) == [obj]
+
+
+def test_an_event_line_with_the_name_of_a_mark_is_written_as_json(tool):
+    looopy = tool("looopy")
+    text = 'event: #raw\ndata: {"kind":"task-created","taskId":"t","x":true}\n\n'
+    assert looopy.write(looopy.read(text)) == [text]

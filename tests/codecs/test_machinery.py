@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import events as ev
-from agent_nb.codecs.call_matching import CallMatcher
+from agent_nb.codecs.call_matching import REMEMBERED, CallMatcher
 from agent_nb.codecs.framing import frame_sse
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.passthrough import line_notes, note_difference, restore_object
@@ -82,6 +82,22 @@ def test_an_id_of_an_ended_call_is_not_made_up_again():
     calls.open_call("sh", "call-1")
     calls.match_result("sh", "call-1")
     assert calls.open_call("sh")[0] == "call-2"
+
+
+def test_a_made_up_id_of_an_ended_call_is_not_given_again():
+    calls = CallMatcher()
+    calls.open_call("sh")
+    calls.match_result("sh")
+    assert calls.open_call("sh", "call-1")[0] == "call-1#2"
+
+
+def test_an_id_that_ended_again_is_among_the_newest():
+    calls = CallMatcher()
+    for wire_id in ("a", *map(str, range(REMEMBERED - 1)), "a", "last"):
+        calls.open_call("sh", wire_id)
+        calls.match_result("sh", wire_id)
+    assert calls.state_of("a") == "over"
+    assert calls.state_of("0") == ""
 
 
 def test_state_is_held_for_open_calls_only():
@@ -207,3 +223,30 @@ def test_ids_that_wrap_far_ahead_never_lose_a_frame(tool):
         order = sorted(range(40), key=lambda i: (i + rng.uniform(0, 12)) if i else -1)
         text = "".join(json.dumps(frames[i]) + "\n" * (1 + (rng.random() < 0.2)) for i in order)
         assert [e.payload for e in tool("loom").read(text)] == list(range(1, 41))
+
+
+@pytest.mark.parametrize("format_", ["loom", "looopy", "looopy:document", "agent-event"])
+def test_fields_named_like_the_marks_of_a_reader_come_back_as_they_were(tool, format_):
+    marks = ("#own", "#ws", "#export", "#kind", "#event", "#id", "#bare", "#in", "##x")
+    envelope = {"kind": "task-created", "taskId": "t"} if "looopy" in format_ else {"type": "usage"}
+    lines = [{**envelope, mark: value} for mark in marks for value in (True, {"a": 1})]
+    codec = tool(format_)
+    assert codec.lines(codec.read("".join(json.dumps(line) + "\n" for line in lines))) == lines
+    assert codec.write(codec.read("".join(json.dumps(line) + "\n" for line in lines)))
+
+
+@pytest.mark.parametrize(
+    ("format_", "line"),
+    [
+        ("cogency", {"type": "think", "content": "a", "timestamp": 10**400}),
+        ("looopy", {"kind": "tool-complete", "taskId": "t", "metadata": {"duration": 10**400}}),
+    ],
+)
+def test_a_number_beyond_every_float_is_read_and_written_as_it_came(tool, format_, line):
+    codec = tool(format_)
+    assert codec.lines(codec.read((json.dumps(line) + "\n") * 2)) == [line, line]
+
+
+def test_a_time_beyond_every_date_is_left_out_of_ag_ui(tool):
+    lines = tool("ag-ui").lines([ev.RunStart(run="r", ts=1e308), ev.End(run="r", ts=1.5)])
+    assert [line.get("timestamp") for line in lines] == [None, 1500]

@@ -229,3 +229,11 @@ def test_the_object_for_done_begins_no_run(tool):
     events = codec.read("".join(json.dumps(o) + "\n" for o in [*chunks, {"type": "done"}]))
     assert [e.type for e in events if e.type != "delta"] == ["run_start", "respond", "end"]
     assert not codec.decoder.losses
+
+
+def test_a_second_input_of_an_open_call_is_an_extension(tool):
+    whole = {"type": "tool-input-available", **C, "toolName": "x", "input": {}}
+    codec = tool("ui-message")
+    events = codec.read("".join(json.dumps(o) + "\n" for o in (whole, whole)))
+    assert [e.type for e in events] == ["call", "extension"]
+    assert codec.lines(events) == [whole, whole]

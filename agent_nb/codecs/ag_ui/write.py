@@ -42,6 +42,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers, Obj
+from ..times import read_epoch
 from ..value_losses import LastError, count_result_losses
 from ..writing import split_block
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
@@ -85,8 +86,8 @@ class AgUiWriter(BlockWriter):
         envelope: Obj = {}
         if event.span and event.span in self._agents and "subagentRunId" not in obj:
             envelope["subagentRunId"] = event.span
-        if event.ts:
-            envelope["timestamp"] = round(event.ts * 1000)
+        if ts := read_epoch(event.ts * 1000):  # 0.0: unknown, or beyond every date
+            envelope["timestamp"] = round(ts * 1000)
         return {**obj, **envelope}
 
     def _run_ids(self, event: Event) -> Obj:

@@ -139,7 +139,8 @@ def draw_piece(text: str) -> Obj:
 
 def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
-    return round(value + ms / 1000, 3) if is_number else value
+    # a larger integer may exceed every float: it cannot be added to one
+    return round(value + ms / 1000, 3) if is_number and abs(value) < 1e15 else value
 
 
 #: Fields that grow from one piece of a thought to the next (see `passthrough`).

@@ -7,7 +7,7 @@ Why: the reader and the writer then handle frames only.
 Rules
 - `to_export(from_export(obj))` is `obj`. The reverse loses the envelope of a frame, because the
   single-key form has none; if an object brings one all the same, it is kept.
-- A frame's note `#export` holds the difference between the original single-key object and ours.
+- A frame's mark `#export` holds the difference between the original single-key object and ours.
 - `{"TaskStart": {"node_id": "a", "namespace": null}}` is the frame `{"type": "node_enter", "id":
   "a"}`: the single-key form names the node in `node_id`, and always has a `namespace`.
 - `Messages` that have the fields of a `message_chunk` frame (`content`, `id`) in place of a `chunk`
@@ -19,7 +19,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import as_dict
-from ..passthrough import is_same_json, note_difference, restore_object
+from ..passthrough import (
+    guard_names,
+    is_same_json,
+    note_difference,
+    restore_object,
+    strip_marks,
+)
 from .lines import ENVELOPE, Obj
 
 _NODE = {"id": "node_id"}  # the field with the node's name: in a frame, in the single-key form
@@ -64,7 +70,7 @@ def to_export(frame: Obj) -> Obj:
     """Return the single-key object of a frame; a reply or an unknown type stays unchanged."""
     key, body = _draw_export(frame)
     if not key:
-        return {k: v for k, v in frame.items() if not k.startswith("#")}
+        return strip_marks(frame)
     note = frame.get("#export")
     if not isinstance(note, dict):
         return {key: body}
@@ -109,11 +115,11 @@ def _draw_export(frame: Obj) -> tuple[str, Any]:
     if not isinstance(kind, str):
         return "", None
     # in `got_expand` `node_id` is content (the node that expands), elsewhere part of the envelope
-    kept = "node_id" if kind == "got_expand" else ""
+    content = "node_id" if kind == "got_expand" else ""
     fields: Obj = {
         k: v
-        for k, v in frame.items()
-        if k == kept or (k != "type" and k not in ENVELOPE and not k.startswith("#"))
+        for k, v in strip_marks(frame).items()
+        if k == content or (k != "type" and k not in ENVELOPE)
     }
     if kind in _WRAPPED:
         key, field = _WRAPPED[kind]
@@ -141,7 +147,7 @@ def _read_frame(key: str, body: Any) -> Obj:
     for kind, (name, field) in _WRAPPED.items():
         if key == name:
             return {"type": kind, field: body}
-    fields: Obj = as_dict(body)
+    fields: Obj = guard_names(as_dict(body))
     if key == "Messages":
         return _read_message(fields)
     kind, names = _FROM_KEY[key]

@@ -5,8 +5,8 @@ Why apart from the writer: the reader draws its events too, to note how each ori
 
 Rules
 - Frames are drawn without the envelope. In a frame, `id` is the name of its node.
-- Names that begin with `#` are notes between reader and writer, never written: `#export` (how a
-  single-key object differed from its frame), `#ws` (fields of the message that wrapped the frame).
+- Fields that begin with `#` are marks (`passthrough`): `#export` (how a single-key object differed
+  from its frame), `#ws` (fields of the message that wrapped the frame).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ...events import (
     State,
 )
 from ...wire import as_dict
-from ..passthrough import count_on
+from ..passthrough import count_on, strip_marks
 from ..provenance import note_of
 from ..usage import to_chat_usage
 from ..writing import as_text
@@ -134,12 +134,8 @@ def draw_frame(event: Event) -> Obj:
 
 
 def strip_envelope(frame: Mapping[str, Any]) -> Obj:
-    """Return the payload of a frame: without type, envelope and notes."""
-    return {
-        k: v
-        for k, v in frame.items()
-        if k not in ENVELOPE and k != "type" and not k.startswith("#")
-    }
+    """Return the payload of a frame: without type, envelope and marks."""
+    return {k: v for k, v in strip_marks(frame).items() if k not in ENVELOPE and k != "type"}
 
 
 def payload_of(frame: Mapping[str, Any]) -> Obj:

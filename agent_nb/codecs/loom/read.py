@@ -16,6 +16,7 @@ from ...events import Event
 from ..foreign_values import text_of
 from ..framing import Item
 from ..losses import Losses
+from ..passthrough import guard_names
 from .export import from_export, is_export
 from .lines import Obj
 from .order import FrameOrder
@@ -99,17 +100,20 @@ class LoomReader:
 
 def _split_frames(obj: Obj) -> list[Obj]:
     """Return the frames in one object of the wire."""
-    # `#ws` keeps the other fields of the message around the frame, for the writer
-    if obj.get("type") == "run_stream_event" and isinstance(obj.get("event"), dict):
-        return [
-            {**frame, "#ws": {k: v for k, v in obj.items() if k not in ("type", "event")}}
-            for frame in _split_frames(obj["event"])
-        ]
+    wrapped = obj.get("event")
+    if (
+        obj.get("type") == "run_stream_event"
+        and isinstance(wrapped, dict)
+        and wrapped.get("type") != "run_stream_event"  # a frame has one mark `#ws`
+    ):
+        # `#ws` keeps the other fields of the message around the frame, for the writer
+        fields = {k: v for k, v in obj.items() if k not in ("type", "event")}
+        return [{**frame, "#ws": fields} for frame in _split_frames(wrapped)]
     if is_export(obj):
         return [from_export(obj)]
     if is_whole_run(obj):
         return _split_run(obj)
-    return [obj]
+    return [guard_names(obj)]
 
 
 def is_whole_run(obj: Obj) -> bool:

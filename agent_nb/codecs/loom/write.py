@@ -11,6 +11,7 @@ from ...events import End, Event
 from ..contract import Options
 from ..framing import Item
 from ..losses import Losses
+from ..passthrough import strip_marks
 from .export import to_export
 from .lines import Obj
 from .run_writer import RunWriter
@@ -54,12 +55,11 @@ class LoomWriter:
         return [Item(self._in_form(frame)) for frame in frames]
 
     def _in_form(self, frame: Obj) -> Obj:
-        """Return a frame in the chosen form, without its notes."""
+        """Return a frame in the chosen form, without its marks."""
         if self._form == "export":
             return to_export(frame)
         wrap = frame.get("#ws")
-        if any(k.startswith("#") for k in frame):
-            frame = {k: v for k, v in frame.items() if not k.startswith("#")}
+        frame = strip_marks(frame)
         if isinstance(wrap, dict):
             return {"type": "run_stream_event", **wrap, "event": frame}
         return frame

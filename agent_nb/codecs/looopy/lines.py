@@ -8,7 +8,7 @@ differs (see `passthrough`).
 Rules
 - An object is drawn without the envelope (contextId, taskId, path, timestamp), which the writer
   adds.
-- Fields that begin with `#` describe the object's frame and are never written: `#event` (its
+- Fields that begin with `#` are marks (`passthrough`) of the object's frame: `#event` (its
   `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data),
   `#kind` (the kind in the data, if another one than the frame's), `#own` (drawn for a run of ours).
 """
@@ -39,7 +39,7 @@ from ...events import (
 )
 from ...wire import as_dict
 from ..foreign_values import text_of
-from ..passthrough import Shift, count_on
+from ..passthrough import Shift, count_on, strip_marks
 from ..times import shift_iso
 from ..usage import CHAT_NAMES, read_usage, to_chat_usage
 from ..writing import as_text
@@ -74,8 +74,8 @@ SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": shift_iso, "#id": _s
 
 
 def strip_envelope(obj: Mapping[str, Any]) -> Obj:
-    """Return an object without its envelope and notes."""
-    return {k: v for k, v in obj.items() if k not in ENVELOPE and not k.startswith("#")}
+    """Return an object without its envelope and marks."""
+    return {k: v for k, v in strip_marks(obj).items() if k not in ENVELOPE}
 
 
 def draw_delta(text: str) -> Obj:

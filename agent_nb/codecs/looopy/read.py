@@ -20,6 +20,7 @@ from ...wire import as_dict, as_list
 from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
+from ..passthrough import guard_names
 from ..run_builder import UniqueSpans
 from .lines import NAME, Obj
 from .task import Task
@@ -188,14 +189,14 @@ def _calling_tool(obj: Obj) -> str:
 
 
 def _unframe(item: Item) -> Obj:
-    """Return the object with its kind, and with notes of its frame (see `lines`)."""
-    obj, kind = item.obj, item.obj.get("kind")
-    notes: Obj = {} if item.id is None else {"#id": item.id}
+    """Return the object with its kind, and with marks of its frame (see `lines`)."""
+    obj, kind = guard_names(item.obj), item.obj.get("kind")
+    marks: Obj = {} if item.id is None else {"#id": item.id}
     if "kind" not in obj and item.event:
-        return {"kind": item.event, **obj, **notes, "#event": item.event, "#bare": True}
+        return {"kind": item.event, **obj, **marks, "#event": item.event, "#bare": True}
     if item.event not in ("", "message"):
-        notes["#event"] = item.event
+        marks["#event"] = item.event
     if isinstance(kind, str):
-        return {**obj, **notes}
-    notes.update({"#kind": kind} if "kind" in obj else {"#bare": True})
-    return {"kind": "", **{k: v for k, v in obj.items() if k != "kind"}, **notes}
+        return {**obj, **marks}
+    marks.update({"#kind": kind} if "kind" in obj else {"#bare": True})
+    return {"kind": "", **{k: v for k, v in obj.items() if k != "kind"}, **marks}

@@ -24,6 +24,7 @@ from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
 _REMEMBERED = 256  # started calls, whose second start is recognised
+_LONGEST = 1e15  # ms; a larger number is no duration, and an integer may exceed every float
 
 
 class ToolEvents:
@@ -155,5 +156,5 @@ KINDS = frozenset(ToolEvents.HANDLERS)
 
 def _seconds(ms: Any) -> float:
     """Return positive milliseconds in seconds, 0.0 for anything else."""
-    is_positive = isinstance(ms, int | float) and not isinstance(ms, bool) and ms > 0
-    return ms / 1000 if is_positive else 0.0
+    is_number = isinstance(ms, int | float) and not isinstance(ms, bool)
+    return ms / 1000 if is_number and 0 < ms < _LONGEST else 0.0

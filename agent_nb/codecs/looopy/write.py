@@ -16,6 +16,7 @@ from ...events import End, Event
 from ..contract import Options
 from ..framing import Item, is_sse_safe
 from ..losses import Losses
+from ..passthrough import strip_marks
 from .lines import Obj, use_document_names
 from .run_writer import RunWriter
 
@@ -47,17 +48,17 @@ class LooopyWriter:
         """Return the `content-complete` of each text whose turn has not ended."""
         return [self._item(obj) for run in self._runs.values() for obj in run.close()]
 
-    def _item(self, noted: Obj) -> Item:
-        """Return an object in the chosen form, or an imported one as its notes describe."""
-        obj = {k: v for k, v in noted.items() if not k.startswith("#")}
-        if noted.get("#own"):
+    def _item(self, marked: Obj) -> Item:
+        """Return an object in the chosen form, or an imported one as its marks describe."""
+        obj = strip_marks(marked)
+        if marked.get("#own"):
             return self._frame(obj)
-        event, number = noted.get("#event", ""), noted.get("#id")
+        event, number = marked.get("#event", ""), marked.get("#id")
         is_safe = isinstance(event, str) and is_sse_safe(event)
         is_framed = is_safe and self._options.framing == "sse"
-        if "#kind" in noted:
-            obj["kind"] = noted["#kind"]
-        elif noted.get("#bare") and (is_framed or not event):
+        if "#kind" in marked:
+            obj["kind"] = marked["#kind"]
+        elif marked.get("#bare") and (is_framed or not event):
             obj.pop("kind", None)
         own_id = number if isinstance(number, str) and is_sse_safe(number) else None
         return Item(obj, event if is_framed else "", own_id)

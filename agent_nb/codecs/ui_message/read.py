@@ -3,9 +3,9 @@
 Why apart from `block_protocol`: calls, outputs and steps are this protocol's own.
 
 Rules
-- An end whose block is not open, a delta of a call that is not open, and the final output of an
-  ended call become extensions with the original content. An output or a question about an unknown
-  call opens an implicit call.
+- These become extensions with the original content: an end whose block is not open, a delta of a
+  call that is not open, a second input of an open call, and the final output of an ended call.
+- An output or a question about an unknown call opens an implicit call.
 - `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless
   we wrote it ourselves for arguments that broke off (`CUT`).
 """
@@ -123,6 +123,8 @@ class UiMessageReader(BlockReader):
     def _call(self, obj: Obj) -> list[Event]:
         """Read the whole input of a call; in a `tool-input-error` it is invalid or incomplete."""
         wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
+        if self._calls.state_of(wire_id) == "open" and self._blocks.get(TOOL.key(obj)) is None:
+            return self.unknown(obj)
         call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {
             "call_id": call_id,
