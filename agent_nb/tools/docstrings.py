@@ -24,10 +24,12 @@ _PARAMETERS = set(_OF_PARAMETERS.split(", "))
 _SECTIONS = _PARAMETERS | set(_OTHERS.split(", "))  # each ends the description
 # the line of dashes below a NumPy section title
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
-# a reST field: `:param x: …`, `@param x: …`
-_FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:\s*(?P<text>.*)$")
-# the first line of a parameter's entry: Google `x (int): …`, NumPy `x, y : int`
-_GOOGLE_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:\s*(?P<text>.*)$")
+# a reST field: `:param x: …`, `@param x: …`; not a role, such as :class:`Table`
+_FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:(?!`)\s*(?P<text>.*)$")
+# the first line of a parameter's entry: Google `x (list of (int, str)): …`, NumPy `x, y : int`
+_GOOGLE_ENTRY = re.compile(
+    r"^(?P<names>\*{0,2}\w+)\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*:\s*(?P<text>.*)$"
+)
 _NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 # reST fields that describe a parameter, and all that end the description
 _PARAM_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
@@ -89,14 +91,17 @@ def _split_sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
 def _read_entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     """Return the text of each parameter in the section `body`.
 
-    `form` matches the first line of an entry, which has the smallest indent.
+    `form` matches the first line of an entry. The entries have the indent of the first one; deeper
+    lines continue an entry, and a line with a smaller indent is not part of the section.
     """
     entries: dict[str, str] = {}
     names: list[str] = []
-    # deeper lines continue an entry, even if they look like the first line of one
-    indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
-    for line in body:
-        match = form.match(line.strip()) if len(line) - len(line.lstrip()) <= indent else None
+    lines = [line for line in body if line.strip()]
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    for line, indent in zip(lines, indents, strict=True):
+        if indent < indents[0]:
+            break
+        match = form.match(line.strip()) if indent == indents[0] else None
         if match:
             names = [name.strip().lstrip("*") for name in match["names"].split(",")]
         for name in names:  # several in NumPy's form: `x, y : int`

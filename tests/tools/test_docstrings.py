@@ -70,6 +70,24 @@ def test_several_numpy_parameters_on_one_line_share_their_text() -> None:
     }
 
 
+def test_text_below_the_parameters_costs_none_of_them() -> None:
+    text = "X.\n\nArgs:\n    a: First.\n\n    b: Second,\n        long.\n\nMore text: here."
+    assert docstrings.parse_docstring(text).parameters == {"a": "First.", "b": "Second, long."}
+
+
+def test_a_type_may_hold_parentheses() -> None:
+    text = "X.\n\nArgs:\n    a: First.\n    b (list of (int, str)): Second (2): yes."
+    assert docstrings.parse_docstring(text).parameters == {"a": "First.", "b": "Second (2): yes."}
+
+
+def test_a_line_that_begins_with_a_role_continues_the_field() -> None:
+    text = "X.\n\n:param a: A name, or a\n    :class:`Table` of names.\n:param b: Second."
+    assert docstrings.parse_docstring(text).parameters == {
+        "a": "A name, or a :class:`Table` of names.",
+        "b": "Second.",
+    }
+
+
 def test_a_line_that_ends_with_a_colon_is_text_unless_a_section() -> None:
     assert (
         docstrings.parse_docstring("Do this:\n- a\n- b: c").description == "Do this:\n- a\n- b: c"

@@ -3,8 +3,8 @@
 Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
 
 Rules
-- A keyword whose value has the wrong type is dropped. The name of an argument is no keyword, even
-  if it is `type` or `enum`.
+- A keyword whose value has the wrong type, NaN and infinities included, is dropped. The name of an
+  argument is no keyword, even if it is `type` or `enum`.
 - Characters that people cannot see are removed from all texts, since the model reads them.
 - The top is the schema of an object without alternatives, which providers refuse there; the server
   still checks the arguments against them.
@@ -19,7 +19,8 @@ from typing import Any
 from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
-_DEEPEST = 30  # levels of a schema; a deeper schema becomes {}, a deeper value null
+# levels of a schema, and of a value in it; a deeper schema becomes {}, a deeper value null
+_DEEPEST = 30
 _NAMED_SCHEMAS = (*MAPS, "definitions")  # keywords whose value holds schemas by name
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
@@ -70,6 +71,8 @@ def _fits(key: str, value: Any) -> bool:
     """Return whether a keyword has a value of its type."""
     if isinstance(value, bool) and (key in _NUMBERS or key in _COUNTS):
         return False  # for Python a bool is an int
+    if isinstance(value, float) and not math.isfinite(value):
+        return False  # as null, a limit would make the schema faulty
     return isinstance(value, _KINDS.get(key, object))
 
 
@@ -85,7 +88,7 @@ def _clean_value(key: str, value: Any, depth: int) -> Any:
         return strip_hidden(value).strip()
     if key in ("required", "type") and isinstance(value, list):
         return [strip_hidden(item) for item in value if isinstance(item, str)]
-    return _clean_json(value, depth)
+    return _clean_json(value, 0)
 
 
 def _clean_json(value: Any, depth: int) -> Any:

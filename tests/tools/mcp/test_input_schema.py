@@ -55,6 +55,7 @@ def test_a_usual_schema_stays_as_it_is():
         ({"minProperties": True}, {}),
         ({"description": 5, "title": "a\u200b\U000e0041b"}, {"title": "ab"}),
         ({"default": {"a": float("nan")}}, {"default": {"a": None}}),
+        ({"minProperties": float("inf"), "default": float("nan")}, {}),
         ({"min\u200bProperties": "1", "pro\u200bperties": 5}, {}),
         ({"additional\u200bProperties": {"ty\u200bpe": 5}}, {"additionalProperties": {}}),
     ],
@@ -68,6 +69,17 @@ def test_a_schema_that_is_too_deep_ends():
     for _ in range(2_00):
         deep = {"type": "object", "properties": {"a": deep}}
     assert len(json.dumps(clean_schema(deep))) < 3_000
+
+
+@pytest.mark.parametrize("levels", range(26, 34))
+def test_the_deepest_schema_that_stays_is_whole(levels):
+    """A keyword with null in place of its value would make the provider refuse the request."""
+    deep = {"type": "string", "minLength": 1, "enum": ["a", "b"]}
+    for _ in range(levels):
+        deep = {"type": "array", "items": deep}
+    text = json.dumps(clean_schema({"properties": {"a": deep}}))
+    assert "null" not in text
+    assert ('["a", "b"]' in text) == ('"string"' in text) == (levels < 30)
 
 
 @given(SCHEMAS)
