@@ -8,7 +8,7 @@ Rules
 - Only static MIME types pass (no widgets, no JavaScript): a text or bytes up to `LARGEST`, other
   contents as JSON (`convert_to_json`). HTML may hold scripts until it is sanitised for a view.
 - Hidden content is removed: text in a picture, and comments in HTML, which may split a key.
-- A method of a foreign object that raises counts as one that returns nothing.
+- A method of a foreign object that raises counts as one that returns nothing; so does its `shape`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _HIDERS: dict[str, Callable[[str], str]] = {
 def is_tabular(value: Any) -> bool:
     """Return True for arrays, tables and columns: values whose `shape` is a tuple, not ()."""
     has_shape = hasattr(type(value), "shape") or hasattr(type(value), "to_string")
-    shape = getattr(value, "shape", None) if has_shape else None
+    shape = _try_call(lambda: value.shape) if has_shape else None
     return isinstance(shape, tuple) and shape != ()
 
 

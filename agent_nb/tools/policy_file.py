@@ -35,7 +35,8 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     """
     if mode in Policy.MODES:
         return Policy(Policy.MODES[mode], name=f"--approve {mode}")
-    path = Path(folder, Path(mode).expanduser())
+    # `Path.expanduser` raises for `~name` if the system has no user of this name
+    path = Path(folder, os.path.expanduser(mode))
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise UsageError(
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
@@ -111,7 +112,8 @@ def parse(text: str, name: str = "policy.yaml") -> Policy:
     try:
         # BaseLoader reads every scalar as text (`deny: no` names a tool); nodes have their lines
         root = yaml.compose(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
+    # not only YAMLError: lists nested too deeply, and an escape beyond the last character (`"\U…"`)
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it is not YAML"
         raise UsageError(f"{name}, line {mark.line + 1 if mark else 1}: {problem}.") from None

@@ -48,7 +48,7 @@ def byte_size(count: int) -> str:
     if count < 1000:
         return f"{count} B"
     size, units = count / 1000, ["TB", "GB", "MB", "kB"]
-    while size >= 1000 and len(units) > 1:
+    while size >= 999.95 and len(units) > 1:  # 999.95 would be written as 1000.0
         size /= 1000
         units.pop()
     return f"{size:.1f} {units[-1]}"
@@ -99,15 +99,21 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
 
 def message_of(error: BaseException) -> str:
     """Return type and message of an error in a few lines; of a ToolError only the message."""
-    try:
-        text = replace_surrogates(str(error))
-    except Exception:  # the text of the error itself raises
-        text = ""
+    text = _write_text(error)
     if isinstance(error, BaseExceptionGroup):
         text = "; ".join([text, *(message_of(e) for e in error.exceptions[:5])])
-    notes = [replace_surrogates(str(n)) for n in getattr(error, "__notes__", ())]
+    notes = getattr(error, "__notes__", None)  # a list, unless foreign code has set it
+    notes = [_write_text(note) for note in notes] if isinstance(notes, list) else []
     kind = [] if isinstance(error, ToolError) and text else [type(error).__name__]
     return clip_text("\n".join([": ".join([*kind, *filter(None, [text])]), *notes]), _LONGEST_ERROR)
+
+
+def _write_text(value: Any) -> str:
+    """Return the `str` of a value, "" if it raises."""
+    try:
+        return replace_surrogates(str(value))
+    except Exception:  # foreign code
+        return ""
 
 
 def convert_to_json(value: Any, items: int = LIMIT) -> Any:
@@ -123,16 +129,18 @@ class _JsonConverter:
 
     def walk(self, value: Any, above: tuple[int, ...]) -> Any:
         """Return the JSON of a value inside the containers `above`, by their `id`."""
-        for kinds, convert in _SCALARS:
-            if isinstance(value, kinds):
-                return convert(value)
-        if id(value) in above:
-            return "(a cycle)"
-        if len(above) >= _DEEPEST:
-            return short_repr(value, 200)
         try:
+            if isinstance(value, enum.Enum):  # before the scalars: an enum may be a str
+                return self.walk(value.value, above)
+            for kinds, convert in _SCALARS:
+                if isinstance(value, kinds):
+                    return convert(value)
+            if id(value) in above:
+                return "(a cycle)"
+            if len(above) >= _DEEPEST:
+                return short_repr(value, 200)
             return self._container(value, (*above, id(value)))
-        except Exception:  # of attributes and iterators of foreign objects
+        except Exception:  # of methods, attributes and iterators of foreign objects
             return short_repr(value, 1_000)
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
@@ -211,9 +219,8 @@ def _convert_bytes(value: bytes | bytearray) -> str:
     return f"{text}\n[… {len(value) - len(data):,} bytes left out …]"
 
 
-# types and their converters; the first that fits counts: an enum may be a str, and a bool is an int
+# types and their converters; the first that fits counts: a bool is an int
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),
     (str, lambda v: replace_surrogates(str(v))),
     (int, _convert_integer),

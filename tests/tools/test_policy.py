@@ -315,6 +315,9 @@ def test_an_empty_file_is_ask() -> None:
         ("rules:\n- just text", "line 2: expected keys"),
         ("default: ask\ndefault: deny", "line 2: the key 'default' stands twice"),
         ("rules: [", "line 1"),
+        ("[" * 5_000, "line 1: it is not YAML"),
+        ('default: "\\UFFFFFFFF"', "line 1: it is not YAML"),
+        ('default: "\\U00110000"', "line 1: it is not YAML"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
         ("!!python/object/apply:os.system ['x']", "line 1: expected keys"),
     ],
@@ -333,6 +336,13 @@ def test_a_file_that_is_huge_or_no_text_is_refused(tmp_path: Path) -> None:
         load_policy("big.yaml", str(tmp_path))
     with pytest.raises(UsageError, match="not UTF-8"):
         load_policy("bin.yaml", str(tmp_path))
+
+
+def test_a_path_that_begins_with_a_tilde_need_not_name_a_user(tmp_path: Path) -> None:
+    (tmp_path / "~nobody-here.yaml").write_text("default: deny")
+    assert load_policy("~nobody-here.yaml", str(tmp_path)).default == "deny"
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_policy("~nobody-here/p.yaml")
 
 
 def test_the_three_words_are_policies() -> None:

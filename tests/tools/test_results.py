@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import enum
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import pytest
 from agent_nb.errors import Cancelled, ToolError
 from agent_nb.tools import results
 from agent_nb.tools.base import Outcome, Update
-from agent_nb.tools.values import Collector, clip_text, convert_to_json
+from agent_nb.tools.values import Collector, byte_size, clip_text, convert_to_json
 
 
 class Kind(enum.Enum):
@@ -100,6 +101,45 @@ def test_a_value_that_fits_stays_json_and_a_larger_one_is_cut_with_a_mark() -> N
     assert isinstance(cut, str)
     assert len(cut) < 200
     assert "characters left out" in cut
+
+
+def test_a_size_has_at_most_three_digits_before_the_point() -> None:
+    sizes = [byte_size(count) for count in (999, 1_000, 999_949, 999_950, 999_999_999)]
+    assert sizes == ["999 B", "1.0 kB", "999.9 kB", "1.0 MB", "1.0 GB"]
+
+
+def test_members_of_an_enum_count_with_the_items_of_their_values() -> None:
+    class Wide(enum.Enum):
+        A = list(range(1_000))
+
+    converted = convert_to_json([Wide.A] * 100, 1_000)
+    assert sum(len(part) for part in converted) <= 1_000
+
+
+def test_an_object_of_a_known_kind_whose_methods_raise_is_its_repr() -> None:
+    class Text(str):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    class Place(os.PathLike):
+        __fspath__ = __str__ = Nasty.__repr__
+
+    class Sized:
+        shape = property(Nasty.__repr__)
+
+        def __repr__(self) -> str:
+            return "<Sized>"
+
+    assert results.convert_result(Text("a")).content == "'a'"
+    assert results.convert_result(Sized()).content == "<Sized>"
+    assert "Place" in results.convert_result(Place()).content
+
+
+@pytest.mark.parametrize("notes", [5, None, [Nasty(), "look"], "look"])
+def test_odd_notes_of_an_error_do_not_cost_its_message(notes: Any) -> None:
+    error = ValueError("x")
+    error.__notes__ = notes
+    assert results.convert_error(error).content.startswith("ValueError: x")
 
 
 def test_a_million_items_cost_only_what_is_shown() -> None:

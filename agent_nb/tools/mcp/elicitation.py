@@ -16,6 +16,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
 
@@ -154,13 +155,12 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
             raise ValueError("Please type y or n.")
         return typed.lower() in _YES
     if kind in ("integer", "number"):
-        try:
+        with suppress(ValueError):
             number = int(typed) if kind == "integer" else float(typed)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):  # JSON has neither nan nor infinity
-            raise ValueError(f"Please type {_NUMBERS[kind]}.")
-        return number
+            # JSON has neither nan nor infinity; `isfinite` raises for a very large int
+            if isinstance(number, int) or math.isfinite(number):
+                return number
+        raise ValueError(f"Please type {_NUMBERS[kind]}.")
     return _check_choice(typed, choices)
 
 

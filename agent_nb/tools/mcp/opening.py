@@ -105,8 +105,8 @@ def _choose_tools(request: _Wanted, listing: _Listing) -> list[ListedTool]:
     Raises UsageError if a tool wanted by name cannot be used, or a whole server has too many.
     """
     if not request.whole:
-        names = dict.fromkeys(request.tool_names)
-        return [_choose_tool(request.server, name, listing) for name in names]
+        tools = [_choose_tool(request.server, name, listing) for name in request.tool_names]
+        return list({tool.name: tool for tool in tools}.values())  # two names may mean one tool
     usable = [tool for tool in listing.values() if tool is not None]
     if len(usable) > MOST_TOOLS:
         raise UsageError(

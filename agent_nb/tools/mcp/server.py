@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ import msgspec
 
 from ...errors import NotAllowed, UsageError
 from ...host import Offer, shorten_path
-from ...wire import encode_canonical
+from ...wire import encode_canonical, replace_surrogates
 from . import masking
 
 # `${NAME}` or `${NAME:-default}`: the name is group 1, the default group 2
@@ -37,7 +38,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entry of one server. It has a `command` (stdio) or a `url` (streamable HTTP).
 
     `cwd` is relative to the folder of `file`, the `.mcp.json` it stands in ("": made in code).
-    `timeout`: seconds for one call (None: as for every tool).
+    `timeout`: seconds for one call (None: as for every tool; `math.inf`: no limit).
     """
 
     name: str
@@ -53,7 +54,10 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def digest(self) -> str:
         """The SHA-256 of the entry and its place."""
-        return hashlib.sha256(encode_canonical(msgspec.to_builtins(self)).encode()).hexdigest()
+        entry = msgspec.to_builtins(self)
+        if self.timeout == math.inf:
+            entry["timeout"] = "inf"  # JSON has no infinity
+        return hashlib.sha256(encode_canonical(entry).encode()).hexdigest()
 
     @property
     def origin(self) -> str:
@@ -181,18 +185,21 @@ def mcp_server(
     every server gets. Or `url` is its address (streamable HTTP); `headers` are sent with each
     request. `timeout`: seconds for one call. Raises UsageError for wrong values.
     """
-    return check_server(
-        Server(
-            name=name,
-            command=command,
-            args=tuple(args),
-            env=dict(env or {}),
-            cwd=cwd,
-            url=url,
-            headers=dict(headers or {}),
-            timeout=timeout,
-        )
-    )
+    fields = {
+        "name": name,
+        "command": command,
+        "args": args if isinstance(args, str) else list(args),  # a text is refused, not split
+        "env": dict(env or {}),
+        "cwd": cwd,
+        "url": url,
+        "headers": dict(headers or {}),
+        "timeout": timeout,
+    }
+    try:
+        server = msgspec.convert(fields, Server)
+    except msgspec.ValidationError as fault:
+        raise UsageError(f"The MCP server {name!r} cannot be used: {fault}.") from None
+    return check_server(server)
 
 
 def check_server(server: Server) -> Server:
@@ -213,8 +220,13 @@ def _find_problem(server: Server) -> str:
         return "its name may have 64 letters, digits, spaces and the characters _ - . at most"
     if bool(server.command) == bool(server.url):
         return "it needs either a command or a url"
-    if any("\0" in text for text in (*server._texts(), *server.env, *server.headers)):  # noqa: SLF001  (the texts of the value that is checked)
+    text = "".join((*server._texts(), *server.env, *server.headers))  # noqa: SLF001  (the texts of the value that is checked)
+    if "\0" in text:
         return "a text in it contains a null character"
+    if replace_surrogates(text) != text:
+        return "a text in it contains half a character, which UTF-8 cannot hold"
+    if server.timeout is not None and math.isnan(server.timeout):
+        return "its timeout is not a number"
     if server.url and not _is_address(server.url):
         return "its url must begin with http:// or https:// and name a host"
     if any("=" in name or not name for name in server.env):

@@ -77,7 +77,7 @@ def _connect_process(server: Server, errors: StderrTail) -> Any:
         command=server.command,
         args=list(server.args),
         env=dict(server.env),
-        cwd=folder / Path(server.cwd).expanduser() if server.cwd or server.file else None,
+        cwd=folder / os.path.expanduser(server.cwd) if server.cwd or server.file else None,
     )
     return mcp.stdio_client(parameters, errlog=errors.pipe)
 

@@ -154,6 +154,29 @@ def test_what_decides_what_runs_is_in_the_digest():
     assert len({same[0], *changed, other.server("s").digest}) == len(changed) + 2
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"args": ["--port", 8080]}, "Expected `str`, got `int` - at `$.args[1]`"),
+        ({"args": "serve"}, "Expected `array`, got `str` - at `$.args`"),
+        ({"cwd": Path("sub")}, "at `$.cwd`"),
+        ({"env": {"A": 1}}, "at `$.env[...]`"),
+        ({"timeout": "3"}, "at `$.timeout`"),
+        ({"timeout": float("nan")}, "its timeout is not a number"),
+        ({"args": ["\ud800"]}, "half a character"),
+    ],
+)
+def test_wrong_values_in_code_are_a_usage_error(fields, words):
+    with pytest.raises(UsageError) as raised:
+        mcp_server("a", "npx", **fields)
+    assert words in str(raised.value)
+
+
+def test_a_server_without_a_time_limit_has_a_digest():
+    digests = [mcp_server("a", "npx", timeout=t).digest for t in (None, 3, float("inf"))]
+    assert len({*digests}) == 3
+
+
 def test_an_entry_is_shown_exactly_and_only_variables_are_not_filled_in():
     made = mcp_server(
         "a",

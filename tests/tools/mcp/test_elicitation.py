@@ -43,6 +43,10 @@ def test_a_whole_number_is_asked_for_by_its_name(typed, answer):
     assert prompts[1:] == ["n (a whole number): ", "Please type a whole number. n: "]
 
 
+def test_a_whole_number_may_be_larger_than_any_float(answer):
+    assert answer({"type": "integer"}, "1" + "0" * 400)[0] == {"n": 10**400}
+
+
 def test_three_unclear_answers_cancel(answer):
     assert answer({"type": "integer"}, "a", "b", "c")[0] == "cancel"
 
