@@ -139,16 +139,20 @@ class OutputCapture:
             write(text)
             return
         with self._writing:
+            if not self.open:  # it has ended since the code wrote: no filter may hold text back
+                write(self.redaction.value(text))
+                return
             _, stream_filter = self._filters.setdefault(id(write), (write, self.redaction.stream()))
             write(stream_filter.feed(text))
 
     def close(self) -> None:
         """End the capture and write what the filters held back."""
-        self.open = False
         with self._writing:
+            self.open = False
             for write, stream_filter in self._filters.values():
                 if text := stream_filter.close():
-                    write(text)
+                    with suppress(Exception):  # the code may have closed the stream
+                        write(text)
 
 
 _entered: Inherited[OutputCapture] = Inherited("agent_nb_output")

@@ -81,9 +81,7 @@ def describe_variable(name: str, value: Any, clean: Clean = str) -> VariableFact
     )
 
 
-def preview_value(
-    name: str, value: Any, rows: int = 3, clean: Clean = str, *, brief: bool = False
-) -> str:
+def preview_value(value: Any, rows: int = 3, clean: Clean = str, *, brief: bool = False) -> str:
     """Return the first rows or items of a value, one per line; "" if it is not plain.
 
     `rows`: the most rows of a table or items of a container, up to `_MOST_ROWS`. `brief`: the
@@ -159,11 +157,12 @@ def list_variables(
     """Return a line for each variable: those of `first`, then the others by name.
 
     The list has at most `MOST_VARIABLES` variables and about `MOST_TOKENS` tokens; a last line
-    counts the others. `known`: descriptions made before, by name. `rows`: below the list, add the
-    first rows of as many DataFrames as fit.
+    counts the others. `first`: may name variables that do not exist. `known`: descriptions made
+    before, by name. `rows`: below the list, add the first rows of as many DataFrames as fit.
     """
+    wanted = [name for name in first if name in variables]
     by_name = sorted(variables, key=lambda name: (name.casefold(), name))
-    order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
+    order = list(dict.fromkeys([*wanted, *by_name]))
     lines: list[str] = []
     tokens_left = MOST_TOKENS - count_tokens(_left_out_line(len(order)))
     for name in order[:MOST_VARIABLES]:
@@ -177,18 +176,27 @@ def list_variables(
         tokens_left -= count_tokens(text)
     if missing := len(order) - len(lines):
         lines.append(_left_out_line(missing))
-    tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
     frames: list[str] = []
-    for name in dict.fromkeys((*first, *sorted(variables))) if rows else ():
-        if public_name(variables[name]) in _FRAME_TYPES:
-            preview = preview_value(name, variables[name], FIRST_ROWS, clean, brief=True)
-            shown = f"First rows of {name}:\n{preview}"
-            # 1: the empty line between frames. Where one does not fit, a smaller one still may
-            cost = sum(map(count_tokens, shown.splitlines())) + 1
-            if cost <= tokens_left:
-                frames.append(shown)
-                tokens_left -= cost
+    if rows:
+        names = dict.fromkeys([*wanted, *sorted(variables)])
+        tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
+        frames = _show_first_rows({name: variables[name] for name in names}, clean, tokens_left)
     return "\n\n".join(["\n".join(lines), *frames])
+
+
+def _show_first_rows(variables: Mapping[str, Any], clean: Clean, tokens_left: int) -> list[str]:
+    """Return the first rows of those DataFrames that fit into `tokens_left`, each as one text."""
+    frames: list[str] = []
+    for name, value in variables.items():
+        if public_name(value) in _FRAME_TYPES:
+            preview = preview_value(value, FIRST_ROWS, clean, brief=True)
+            text = f"First rows of {name}:\n{preview}"
+            # 1: the empty line between frames. Where one does not fit, a smaller one still may
+            cost = sum(map(count_tokens, text.splitlines())) + 1
+            if cost <= tokens_left:
+                frames.append(text)
+                tokens_left -= cost
+    return frames
 
 
 def _left_out_line(count: int) -> str:

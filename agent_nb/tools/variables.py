@@ -72,7 +72,7 @@ def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
     variables = user_variables(namespace, hidden, modules=True)
     if name not in variables:
         raise ToolError(_unknown_message(name, variables))
-    shown = preview_value(name, variables[name], rows, clean)
+    shown = preview_value(variables[name], rows, clean)
     text = describe_variable(name, variables[name], clean).as_text()
     return f"{text}\n{shown}" if shown else text
 

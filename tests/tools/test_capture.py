@@ -241,6 +241,39 @@ def test_what_a_tool_printed_last_is_not_lost(capsys: Any) -> None:
     assert printed(say, capsys)[0] == f"half of it: {KEY[:5]}"
 
 
+def test_a_thread_that_writes_while_the_capture_ends_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream, wrote, ended = io.StringIO(), threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "stdout", stream)
+
+    def out(text: str) -> None:
+        wrote.set()
+        assert ended.wait(10)
+
+    with OutputCapture(out, through=True, redaction=Redaction(SECRETS)):
+        thread = threading.Thread(target=lambda: print(f"half of it: {KEY[:5]}", end=""))
+        thread.start()
+        assert wrote.wait(10)
+    ended.set()
+    thread.join()
+    assert stream.getvalue() == f"half of it: {KEY[:5]}"
+
+
+def test_a_stream_that_the_code_has_closed_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+    @tool(effect="none")
+    def say() -> str:
+        print(KEY[:5], end="")
+        sys.stdout.close()
+        return "done"
+
+    run = Agent(Scripted([CALL, "end"]), tools=[say], secrets=SECRETS).run_sync("go")
+    assert run.log.of("result")[0].content == "done"
+    assert not capture._open
+
+
 @pytest.mark.parametrize(
     "kind", ["coroutine", "asynchronous generator", "generator", "main thread"]
 )

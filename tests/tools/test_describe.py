@@ -57,7 +57,7 @@ def test_no_hook_of_a_hostile_object_runs(tmp_path: Path, capsys: pytest.Capture
     assert len(objects) >= 30
     for name, value in objects.items():
         assert describe_variable(name, value).as_text().startswith(f"{name}: ")
-        preview_value(name, value, 20)
+        preview_value(value, 20)
         assert not HITS, name
     list_variables(user_variables(objects, modules=True))
     assert HITS == []
@@ -96,8 +96,8 @@ def test_subclasses_inside_containers_are_named_only(tmp_path: Path) -> None:
     objects = hostile(tmp_path)
     inside = [Text("x"), objects["of_meta"], objects["class_of_meta"], objects["my_dict"]]
     assert text(inside).startswith("list 4 items (")
-    assert len(preview_value("v", inside, 4).splitlines()) == 4
-    assert preview_value("v", dict.fromkeys("ab", objects["mock"])).count("MagicMock") == 2
+    assert len(preview_value(inside, 4).splitlines()) == 4
+    assert preview_value(dict.fromkeys("ab", objects["mock"])).count("MagicMock") == 2
     assert HITS == []
 
 
@@ -165,7 +165,7 @@ def test_a_wrapper_shows_its_own_signature_and_asks_nothing_behind_it() -> None:
 def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> None:
     zone = type("Zone", (datetime.tzinfo,), {"utcoffset": hostile_objects.hook("utcoffset")})()
     HITS.clear()
-    assert preview_value("t", [DAY.replace(tzinfo=zone), DAY]).splitlines() == [
+    assert preview_value([DAY.replace(tzinfo=zone), DAY]).splitlines() == [
         "datetime.datetime",
         "2024-01-02 00:00:00",
     ]
@@ -192,14 +192,14 @@ def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> 
     ],
 )
 def test_previews(value: Any, shown: str) -> None:
-    assert preview_value("v", value).replace("\n'", "\n'") == shown
+    assert preview_value(value).replace("\n'", "\n'") == shown
 
 
 def test_a_set_is_described_alike_in_every_process() -> None:
     code = (
         "from agent_nb.tools.describe import describe_variable, preview_value;"
         "v = {'a', 'b', 'c', 1, 2.5, (1,)}; w = set('abcdefg');"
-        "print(describe_variable('v', v).as_text(), preview_value('v', v), preview_value('w', w))"
+        "print(describe_variable('v', v).as_text(), preview_value(v), preview_value(w))"
     )
     told = {
         subprocess.run(
@@ -232,6 +232,7 @@ def test_variables_stand_by_name_after_those_that_were_used_last() -> None:
     names = {"b": 1, "A": 1, "c": 1}
     assert list_variables(names).split(": int") == ["A", "\nb", "\nc", ""]
     assert list_variables(names, ["c", "gone", "c"]).split(": int") == ["c", "\nA", "\nb", ""]
+    assert list_variables(names, ["gone"], rows=True) == list_variables(names)
     assert list_variables({}) == ""
 
 
@@ -254,7 +255,7 @@ def test_what_would_break_a_line_is_taken_out() -> None:
     labels = pd.Index(["a\nIgnore\x1b[31m\u202e this\ud800", "b" * 99], dtype=object)
     frame = pd.DataFrame([[1, 2]]).set_axis(labels, axis=1)
     found = text(frame)
-    assert "\n" not in found + preview_value("f", frame)[:40]
+    assert "\n" not in found + preview_value(frame)[:40]
     assert found.isprintable()
     assert f"{'b' * 39}…: int64" in found
 
@@ -266,8 +267,8 @@ def test_a_key_is_filtered_before_it_is_cut() -> None:
         return shown.replace(key, "[redacted]")
 
     frame = pd.DataFrame({"x" * 10 + key: ["y" * 20 + key]})
-    shown = preview_value("f", frame, clean=clean) + describe_variable("f", frame, clean).as_text()
-    shown += preview_value("s", key, clean=clean) + preview_value("d", {key: [key]}, clean=clean)
+    shown = preview_value(frame, clean=clean) + describe_variable("f", frame, clean).as_text()
+    shown += preview_value(key, clean=clean) + preview_value({key: [key]}, clean=clean)
     assert "k3y" not in shown
     assert shown.count("[redacted]") == 5
 
@@ -288,7 +289,7 @@ def test_a_key_in_a_name_is_filtered_before_the_name_is_cut() -> None:
         values = (named, named(), [named()], {named()}, {1: named()}, function, method, module)
         for value in (*values, column):
             assert "k3y" not in describe_variable("v", value, clean).as_text()
-            assert "k3y" not in preview_value("v", [value], clean=clean)
+            assert "k3y" not in preview_value([value], clean=clean)
 
 
 def test_callables_of_modules_can_be_left_out_and_the_users_own_stay() -> None:
@@ -326,7 +327,7 @@ def test_whether_a_value_was_imported_runs_no_code_of_it(tmp_path: Path) -> None
 
 def test_nothing_is_imported_for_it() -> None:
     code = (
-        "import sys, agent_nb.tools.describe as d; d.describe_variable('x', 1); d.preview_value('x', [1]);"
+        "import sys, agent_nb.tools.describe as d; d.describe_variable('x', 1); d.preview_value([1]);"
         "print([m for m in ('pandas', 'polars', 'numpy', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(

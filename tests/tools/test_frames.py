@@ -40,13 +40,13 @@ DAY = datetime.datetime.fromisoformat("2024-01-02")
 )
 def test_a_brief_preview_rounds_the_numbers_of_a_table(number: float, shown: str) -> None:
     for frame in (pd.DataFrame({"x": [number], "n": [1234567]}), np.array([[number, 1234567]])):
-        rows = preview_value("v", frame, brief=True).splitlines()
+        rows = preview_value(frame, brief=True).splitlines()
         assert rows[-1].split(" | ")[0] == shown
-    assert preview_value("v", pd.Series([number]), brief=True) == shown
+    assert preview_value(pd.Series([number]), brief=True) == shown
     own = type("Own", (float,), {"__format__": hostile_objects.hook("__format__")})(number)
-    assert preview_value("v", pd.DataFrame({"x": [own]}, dtype=object), brief=True) == "x\n…"
+    assert preview_value(pd.DataFrame({"x": [own]}, dtype=object), brief=True) == "x\n…"
     assert HITS == []
-    assert preview_value("v", pd.DataFrame({"x": [number]})).endswith(str(number))
+    assert preview_value(pd.DataFrame({"x": [number]})).endswith(str(number))
 
 
 def text(value: Any) -> str:
@@ -78,7 +78,7 @@ def test_what_users_patch_into_a_library_is_not_called(monkeypatch: pytest.Monke
         monkeypatch.setattr(pd.DataFrame, name, patched, raising=False)
     HITS.clear()
     assert text(frame) == "pandas.DataFrame 1×1 (a: int64)"
-    assert preview_value("f", frame) == "a\n1"
+    assert preview_value(frame) == "a\n1"
     assert HITS == []
 
 
@@ -143,7 +143,7 @@ def test_the_columns_of_a_frame() -> None:
 
 
 def test_the_rows_of_a_frame_show_plain_cells_only() -> None:
-    first, second = preview_value("df", every_dtype()).splitlines()[1:]
+    first, second = preview_value(every_dtype()).splitlines()[1:]
     assert first == (
         "Rome | 21.5 | 2024-01-02 00:00:00 | 2024-01-02 00:00:00 | 1 | None | True | a | 1 | x"
         " | … | … | 0:00:01"
@@ -154,14 +154,14 @@ def test_the_rows_of_a_frame_show_plain_cells_only() -> None:
 def test_several_levels_of_columns_and_rows() -> None:
     frame = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("b", None)]))
     assert text(frame) == "pandas.DataFrame 1×2 (a/1: int64, b/None: int64)"
-    assert preview_value("f", frame) == "a/1 | b/None\n1 | 2"
+    assert preview_value(frame) == "a/1 | b/None\n1 | 2"
 
 
 def test_columns_that_were_added_and_moved_stand_in_their_order() -> None:
     frame = pd.DataFrame({"a": [1], "b": [1.5], "c": [2]})
     frame.insert(1, "d", "x")
     frame = frame[["c", "d", "a", "b"]]
-    assert preview_value("f", frame) == "c | d | a | b\n2 | x | 1 | 1.5"
+    assert preview_value(frame) == "c | d | a | b\n2 | x | 1 | 1.5"
 
 
 def foreign() -> Any:
@@ -182,7 +182,7 @@ def test_the_columns_beside_a_foreign_one_are_described() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": array, "c": ["x", "y"]})
     forbid(type(array))
     assert text(frame) == "pandas.DataFrame 2×3 (a: int64, b: theirs.Foreign, c: str)"
-    assert preview_value("f", frame) == "a | b | c\n1 | … | x\n2 | … | y"
+    assert preview_value(frame) == "a | b | c\n1 | … | x\n2 | … | y"
     assert HITS == []
 
 
@@ -191,8 +191,8 @@ def test_of_a_foreign_index_no_length_is_asked() -> None:
     index = pd.Index(array)
     frame, series = pd.DataFrame({"a": [1, 2]}, index=index), pd.Series([1, 2], index=index)
     forbid(type(array))
-    assert (text(frame), preview_value("f", frame)) == ("pandas.DataFrame", "")
-    assert (text(series), preview_value("s", series)) == ("pandas.Series int64", "")
+    assert (text(frame), preview_value(frame)) == ("pandas.DataFrame", "")
+    assert (text(series), preview_value(series)) == ("pandas.Series int64", "")
     assert text(index) == "pandas.Index theirs.Foreign"
     assert HITS == []
 
@@ -204,7 +204,7 @@ def test_a_known_array_with_foreign_storage_is_not_read(name: str) -> None:
     setattr(series.array, name, hostile_objects.trap("storage"))
     HITS.clear()
     assert text(series).startswith("pandas.Series 2 ")
-    preview_value("s", series)
+    preview_value(series)
     assert HITS == []
 
 
@@ -213,7 +213,7 @@ def test_foreign_categories_are_not_asked() -> None:
     series = pd.Series(pd.Categorical.from_codes([0, -1, 1], categories=pd.Index(array)))
     forbid(type(array))
     assert text(series) == "pandas.Series 3 category"
-    assert preview_value("s", series) == "…\nNone\n…"
+    assert preview_value(series) == "…\nNone\n…"
     assert HITS == []
 
 
@@ -235,9 +235,7 @@ def test_columns_of_arrow(dtype: str, value: Any, shown: str) -> None:
     kind = kinds.get(dtype) or pa.type_for_alias(dtype)
     series = pd.Series([value, None], dtype=pd.ArrowDtype(kind))
     assert text(series) == f"pandas.Series 2 {shown}"
-    assert preview_value("s", series).splitlines()[1] == (
-        "…" if isinstance(value, list) else "None"
-    )
+    assert preview_value(series).splitlines()[1] == ("…" if isinstance(value, list) else "None")
 
 
 def test_labels_of_every_kind_of_index() -> None:
@@ -252,7 +250,7 @@ def test_labels_of_every_kind_of_index() -> None:
 def test_a_time_without_a_unit_is_no_plain_cell() -> None:
     frame = np.zeros((1, 2), "M8")
     assert text(frame) == "numpy.ndarray 1×2 datetime64"
-    assert preview_value("a", frame) == "… | …"
+    assert preview_value(frame) == "… | …"
 
 
 @pytest.fixture
@@ -271,19 +269,19 @@ def test_the_rows_of_polars_frames(pl: Any) -> None:
     frame = pl.DataFrame(
         {"n": [1, 2], "s": ["x" * 99, None], "l": [[1], [2]], "t": [DAY, None], "c": ["é", "b"]}
     )
-    assert preview_value("f", frame).splitlines() == [
+    assert preview_value(frame).splitlines() == [
         "n | s | l | t | c",
         f"1 | {'x' * 39}… | … | 2024-01-02 00:00:00 | é",
         "2 | None | … | None | b",
     ]
-    assert preview_value("s", frame["n"], 1) == "1"
+    assert preview_value(frame["n"], 1) == "1"
 
 
 def test_wide_and_nested_frames_of_polars(pl: Any) -> None:
     wide = pl.DataFrame({f"c{n}": [n] for n in range(70)})
     assert text(wide).endswith("c59: i64, … 10 more)")
-    assert preview_value("w", wide).splitlines()[1].endswith(" | 59")
-    assert preview_value("s", pl.Series([[1], [2]])) == ""
+    assert preview_value(wide).splitlines()[1].endswith(" | 59")
+    assert preview_value(pl.Series([[1], [2]])) == ""
     assert text(pl.DataFrame()) == "polars.DataFrame 0×0"
 
 
@@ -302,7 +300,7 @@ def test_a_registered_type_of_polars_is_not_made(pl: Any) -> None:
         frame = pl.DataFrame({"e": pl.Series([1]).ext.to(Registered())})
         HITS.clear()
         assert text(frame).startswith("polars.DataFrame 1×1 (e: ext[")
-        assert preview_value("f", frame) == "e\n…"
+        assert preview_value(frame) == "e\n…"
         assert HITS == []
     finally:
         pl.unregister_extension_type("test.registered")
@@ -313,9 +311,7 @@ def test_the_work_does_not_grow_with_the_rows() -> None:
         pandas = pd.DataFrame({"a": np.arange(rows), "b": ["x"] * rows, "c": 1.5})
         values = [pandas, pandas["a"], np.arange(rows)]
         values += [list(range(rows)), dict.fromkeys(range(rows)), "x" * rows]
-        return [
-            work(lambda v=v: (describe_variable("v", v), preview_value("v", v))) for v in values
-        ]
+        return [work(lambda v=v: (describe_variable("v", v), preview_value(v))) for v in values]
 
     both(10)
     assert both(100_000) == both(10_000)
@@ -335,7 +331,7 @@ def test_an_array_of_ten_gigabytes_costs_no_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         assert text(zeros) == "numpy.ndarray 1250000000 float64"
-        assert preview_value("z", zeros) == "0.0\n0.0\n0.0"
+        assert preview_value(zeros) == "0.0\n0.0\n0.0"
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

@@ -110,7 +110,7 @@ def test_a_size_has_at_most_three_digits_before_the_point() -> None:
 
 def test_members_of_an_enum_count_with_the_items_of_their_values() -> None:
     class Wide(enum.Enum):
-        A = list(range(1_000))
+        A = tuple(range(1_000))
 
     converted = convert_to_json([Wide.A] * 100, 1_000)
     assert sum(len(part) for part in converted) <= 1_000
