@@ -216,24 +216,24 @@ def quote_ascii(text: str) -> str:
 
 def _find_problem(server: Server) -> str:
     """Return why a server cannot be used, "" if it can."""
-    if not _NAME.fullmatch(server.name):
-        return "its name may have 64 letters, digits, spaces and the characters _ - . at most"
-    if bool(server.command) == bool(server.url):
-        return "it needs either a command or a url"
     text = "".join((*server._texts(), *server.env, *server.headers))  # noqa: SLF001  (the texts of the value that is checked)
-    if "\0" in text:
-        return "a text in it contains a null character"
-    if replace_surrogates(text) != text:
-        return "a text in it contains half a character, which UTF-8 cannot hold"
-    if server.timeout is not None and math.isnan(server.timeout):
-        return "its timeout is not a number"
-    if server.url and not _is_address(server.url):
-        return "its url must begin with http:// or https:// and name a host"
-    if any("=" in name or not name for name in server.env):
-        return "a name in env is empty or contains ="
-    if any("\n" in text or "\r" in text for pair in server.headers.items() for text in pair):
-        return "a header contains a line break"
-    return ""
+    headers = "".join((*server.headers, *server.headers.values()))
+    # the first problem that the server has is named
+    problems = {
+        "its name may have 64 letters, digits, spaces and the characters _ - . at most": (
+            not _NAME.fullmatch(server.name)
+        ),
+        "it needs either a command or a url": bool(server.command) == bool(server.url),
+        "a text in it contains a null character": "\0" in text,
+        "a text in it contains half a character": replace_surrogates(text) != text,
+        "its url must begin with http:// or https:// and name a host": (
+            server.url != "" and not _is_address(server.url)
+        ),
+        "a name in env is empty or contains =": any("=" in n or not n for n in server.env),
+        "a header contains a line break": "\n" in headers or "\r" in headers,
+        "its timeout is not a number": server.timeout is not None and math.isnan(server.timeout),
+    }
+    return next((problem for problem, is_found in problems.items() if is_found), "")
 
 
 def _is_address(url: str) -> bool:
