@@ -593,3 +593,8 @@ def test_records_inside_a_record_are_read_in_one_place():
     assert named == {"record/inner_records", "view/state/map"}  # the view leaves them out
     users = {n for n, text in texts.items() if "InnerRecords.of_log(" in text}
     assert users - {"record/inner_records"} == INSIDE
+
+
+def test_the_home_folder_of_an_unknown_user_raises_nothing():
+    """`os.path.expanduser` leaves `~nobody/x` as it is; the method of `Path` raises RuntimeError."""
+    assert not [p.name for p in FILES if ".expanduser()" in p.read_text(encoding="utf-8")]

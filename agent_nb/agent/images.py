@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def _read_bytes(source: Any) -> bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if isinstance(source, str | Path):
-        return _read_file(Path(source).expanduser())
+        return _read_file(Path(os.path.expanduser(source)))
     # `savefig` of a Matplotlib figure, `save` of a PIL image
     for method, options in (
         ("savefig", {"format": "png", "bbox_inches": "tight"}),

@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from getpass import getpass
 from pathlib import Path
@@ -37,7 +38,7 @@ def sign(arguments: Arguments) -> int:
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if not (terminal or arguments.yes):
         raise UsageError(_NO_TERMINAL)
-    key = _load_key(Path(arguments.key).expanduser(), terminal=terminal)
+    key = _load_key(Path(os.path.expanduser(arguments.key)), terminal=terminal)
     are_signed = [_sign_notebook(path, key, ask=not arguments.yes) for path in paths]
     return OK if all(are_signed) else FAILED
 

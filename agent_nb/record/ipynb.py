@@ -50,7 +50,7 @@ def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
     Of a folder, the notebooks below it; of a glob, all files that match. A file is taken as it is,
     even a checkpoint; other checkpoints do not count.
     """
-    path_or_glob = Path(path).expanduser()
+    path_or_glob = Path(os.path.expanduser(path))
     if path_or_glob.is_dir():
         files = path_or_glob.rglob("*" + NOTEBOOK_SUFFIX)
     elif path_or_glob.exists():

@@ -214,7 +214,7 @@ def load_certificates() -> ssl.SSLContext:
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR"):
         value = os.environ.get(name)
         if value:
-            path = Path(value).expanduser()
+            path = Path(os.path.expanduser(value))
             try:
                 if path.is_dir():
                     return ssl.create_default_context(capath=path)

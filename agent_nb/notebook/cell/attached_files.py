@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import os
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,10 +109,10 @@ class AttachedFile(msgspec.Struct, frozen=True):
 
 def _find_file(name: str) -> AttachedFile | None:
     """Return the file of a name, None for a picture or an unknown name. Raises UsageError."""
-    variable, path = "", Path(name).expanduser()
+    variable, path = "", Path(os.path.expanduser(name))
     before, equals, after = name.partition("=")
     if equals and before.isidentifier() and not path.exists():  # NAME=FILE
-        variable, name, path = before, after, Path(after).expanduser()
+        variable, name, path = before, after, Path(os.path.expanduser(after))
     is_picture = name.lower().endswith(PICTURES)
     if not variable and (is_picture or (not path.suffix and not path.exists())):
         return None  # a picture; a name without a file fails where pictures are read

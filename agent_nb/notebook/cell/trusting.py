@@ -76,7 +76,9 @@ def trust_folder(arguments: Sequence[str]) -> str:
         raise UsageError(
             f"There is no option {wrong[0]}. Write trust-folder [FOLDER or FILE …] [{' | '.join(FLAGS)}]."
         )
-    offers = [offer for word in paths or ["."] for offer in list_offers(Path(word).expanduser())]
+    offers = [
+        offer for word in paths or ["."] for offer in list_offers(Path(os.path.expanduser(word)))
+    ]
     if not offers:
         places = ", ".join(paths) or "this folder"
         return (
