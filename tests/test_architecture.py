@@ -596,5 +596,5 @@ def test_records_inside_a_record_are_read_in_one_place():
 
 
 def test_the_home_folder_of_an_unknown_user_raises_nothing():
-    """`os.path.expanduser` leaves `~nobody/x` as it is; the method of `Path` raises RuntimeError."""
+    """`os.path.expanduser` leaves `~nobody/x` as it is; the method of Path raises RuntimeError."""
     assert not [p.name for p in FILES if ".expanduser()" in p.read_text(encoding="utf-8")]

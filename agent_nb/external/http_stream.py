@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -156,7 +156,6 @@ def read_stream(
     url: str,
     *,
     token: str = "",
-    headers: Mapping[str, str] | None = None,
     done: Callable[[], bool] = lambda: False,
     backoff: Backoff | None = None,
 ) -> AsyncGenerator[bytes, None]:
@@ -168,15 +167,14 @@ def read_stream(
     """
     if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
-    accepting = {"Accept": ACCEPT, **(headers or {})}
-    return _Reader(url, Target(url, token=token), accepting, backoff or Backoff()).read(done)
+    return _Reader(url, Target(url, token=token), backoff or Backoff()).read(done)
 
 
 class _Reader:
     """Reads one address over as many connections as the module's rules allow."""
 
-    def __init__(self, url: str, where: Target, headers: dict[str, str], backoff: Backoff) -> None:
-        self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
+    def __init__(self, url: str, target: Target, backoff: Backoff) -> None:
+        self._url, self._target, self._backoff = url, target, backoff
         self._frames = Frames()
         self._ended = False  # the server has answered 204
         self._id_in_address = True  # whether the newest id is sent in the address too
@@ -195,7 +193,7 @@ class _Reader:
                 reason = describe_fault(fault)
                 if not self._frames.last_id:
                     raise ModelError(
-                        f"{self._where.place} broke off: {reason}", code="attach"
+                        f"{self._target.place} broke off: {reason}", code="attach"
                     ) from fault
                 self._frames.drop_held()
             # without an id the server cannot resume: the end of the connection is the stream's end
@@ -205,18 +203,20 @@ class _Reader:
                 patience.renew()
             if patience.waited > self._backoff.patience:
                 raise ModelError(
-                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
+                    f"{self._target.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
                     code="attach",
                 )
             await patience.wait()
 
     async def _read_connection(self, after: str) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of one connection that asks for the events after the id `after`."""
-        headers = httpx.Headers(self._headers, encoding="utf-8")  # an id may hold any character
+        headers = httpx.Headers(
+            {"Accept": ACCEPT}, encoding="utf-8"
+        )  # an id may hold any character
         if after:
             headers["Last-Event-ID"] = after
         url = _add_id(self._url, after) if after and self._id_in_address else self._url
-        async with connect(self._where) as client:
+        async with connect(self._target) as client:
             request = client.build_request("GET", url, headers=headers)
             opening = open_response(client, request, self._backoff.idle)
             async with aclosing(await opening) as response:
@@ -246,7 +246,7 @@ class _Reader:
             if not temporary:
                 self._id_in_address = False
             raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
-        raise UsageError(f"{self._where.place} answers {response.status_code}: {reason}")
+        raise UsageError(f"{self._target.place} answers {response.status_code}: {reason}")
 
 
 def _add_id(url: str, last_id: str) -> str:

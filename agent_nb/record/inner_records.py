@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeGuard
@@ -36,11 +37,13 @@ class InnerRecords(dict[str, Record]):
     def of_log(cls, log: Sequence[Event]) -> InnerRecords:
         """Return the whole records of the rows in the log of a map; none in another log."""
         records = cls()
+        size = 0.0  # bytes of all copies of shared fields
         for event in log:
             if not _is_own(event) or not isinstance(event.payload, Mapping):
                 continue
             rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
-            if _fits(shared, len(rows)):
+            size += _measure_copies(shared, len(rows))
+            if size <= _FAR * cls.LIMIT:
                 for key, record in rows.items():
                     if isinstance(record, Mapping):
                         records[str(key)] = _restore_shared(record, shared)
@@ -57,12 +60,12 @@ class InnerRecords(dict[str, Record]):
         return {"shared": shared, "rows": rows}
 
 
-def _fits(shared: Any, times: int) -> bool:
-    """Return whether so many copies of the shared fields stay within the limit."""
+def _measure_copies(shared: Any, count: int) -> float:
+    """Return the bytes of `count` copies of the shared fields; infinite if they are not JSON."""
     try:
-        return measure_json(shared) * times <= _FAR * InnerRecords.LIMIT
-    except (ValueError, RecursionError):  # not JSON, so a map did not write it
-        return False
+        return measure_json(shared) * count
+    except (ValueError, RecursionError):  # a map did not write them
+        return math.inf
 
 
 def _is_own(event: Event) -> TypeGuard[State]:

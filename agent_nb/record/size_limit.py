@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,16 +53,16 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
     """
     if surely_fits((packed, payloads), cap):
         return []
-    payload_sizes = {key: measure_json(value) for key, value in payloads.items()}
-    used = Payloads.find_needed_keys(packed, payloads)
-    excess = measure_json(packed) + sum(payload_sizes[key] for key in used) - cap
+    references = _References(packed, payloads)
+    excess = measure_json(packed) + references.size - cap
     cuts: list[tuple[dict[str, Any], Cut]] = []  # the event, and what was cut from it
     for kind, field in CUT_ORDER:
         if excess <= 0:
             break
-        for size, event in _find_large_values(packed, kind, field, payload_sizes):
+        for size, event in _find_large_values(packed, kind, field, references.sizes):
             if excess > 0:
-                excess -= size - _replace_by_mark(event, kind, field, size, payloads)
+                excess -= measure_json(event[field]) + references.release(event[field])
+                excess += _replace_by_mark(event, kind, field, size, payloads)
                 cuts.append((event, Cut(kind=kind, field=field, bytes=size)))
     # remove whole events if that was not enough; events that were cut may be among them
     dropped = list(_remove_events(packed, excess))
@@ -73,12 +74,34 @@ def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: 
     return remaining + dropped
 
 
+class _References:
+    """How often events refer to each payload. `sizes`: bytes by key; `size`: of all in use."""
+
+    def __init__(self, packed: list[dict[str, Any]], payloads: dict[str, Any]) -> None:
+        self.sizes = {key: measure_json(value) for key, value in payloads.items()}
+        self._payloads = payloads
+        needed = Payloads.find_needed_keys(packed, payloads)
+        self.size = sum(self.sizes[key] for key in needed)
+        values = [value for event in packed for value in event.values()]
+        values += [payloads[key] for key in needed]  # a payload may refer to others
+        self._counts = Counter(key for value in values for key in Payloads.find_keys(value))
+
+    def release(self, value: Any) -> int:
+        """Drop the references in a value; return the bytes of payloads that are not needed now."""
+        released = 0
+        for key in Payloads.find_keys(value):
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                released += self.sizes[key] + self.release(self._payloads[key])
+        return released
+
+
 def _find_large_values(
     packed: list[dict[str, Any]], kind: str, field: str, payload_sizes: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return (bytes, event) of the large values of a field, the largest first.
 
-    A payload counts in full for each value that refers to it, so that the sizes are estimates.
+    A payload counts in full for each value that refers to it.
     """
     large = []
     for event in packed:

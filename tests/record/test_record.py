@@ -187,6 +187,15 @@ def test_a_payload_inside_a_payload_is_kept():
     assert events_of(record)[0].payload == value
 
 
+@pytest.mark.parametrize("field", ["content", "display"])
+def test_a_payload_of_several_events_counts_until_all_of_them_are_cut(field):
+    value = "x" * 300_000 if field == "content" else {"text/html": "x" * 300_000}
+    results = [e.Result(call_id=str(n), name="f", status="ok", **{field: value}) for n in range(3)]
+    record = run_record([e.RunStart(), *results, e.User(content="x"), e.End()], cap=100_000)
+    assert len(json.dumps(record)) < 100_000
+    assert [cut["seq"] for cut in record["cut"]] == [2, 3, 4]
+
+
 def test_deeply_nested_arguments_of_a_call_are_read_back():
     raw = '{"a": ' + "[" * 600 + "]" * 600 + "}"
     call = e.Call(call_id="c", name="f", args=json.loads(raw), raw_args=raw)

@@ -68,3 +68,14 @@ def test_rows_of_a_run_that_was_followed_or_of_a_sub_agent_do_not_count():
         == {}
     )
     assert InnerRecords.of_log([State(kind=InnerRecords.KIND, payload=payload, span="sub")]) == {}
+
+
+def test_the_copies_of_several_states_count_together():
+    shared = {"type": "run_start", "settings": {"system": "s" * InnerRecords.LIMIT}}
+    states = [
+        State(
+            kind=InnerRecords.KIND, payload={"shared": shared, "rows": {str(n): {"events": [{}]}}}
+        )
+        for n in range(9)
+    ]
+    assert len(InnerRecords.of_log(states)) == 3
