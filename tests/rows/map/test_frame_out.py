@@ -384,3 +384,6 @@ def test_in_polars_a_field_that_is_always_null_has_a_column():
     assert (frame["gaps"].to_list(), frame["inner"].to_list()) == ([[None]], [document["inner"]])
     failed = frame_out(rows_of(pl.DataFrame({"a": [1]})), [], output)
     assert failed.schema == frame.schema
+    misfit = RowResult(position=0, key="k", status="ok", answer="x", output={"gaps": [1]})
+    frame = frame_out(rows_of(pl.DataFrame({"a": [1]})), [misfit], output)
+    assert frame["gaps"].to_list() == ["[1]"]

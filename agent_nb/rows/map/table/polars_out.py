@@ -74,6 +74,8 @@ def _convert(value: Any, shape: Shape) -> Any:
         return [_convert(item, shape.item) for item in _require(list, value)]
     if shape.kind == "float":
         return float(_require((int, float), value))
+    if shape.kind == "null":  # polars would drop the value in silence
+        raise TypeError(value)
     if shape.kind == "text":
         return replace_half_characters(value)
     return value
