@@ -4,7 +4,8 @@ Why bounded: tools return anything, also gigabytes of text, and a page must open
 
 Rules
 - A mime bundle is shown in the first form of `_FORMS` that can be drawn; every form is bounded.
-- Nothing is escaped or sanitised here: the drawers do that.
+- Nothing is escaped or sanitised here: the drawers do that. They draw a `Pre` as a terminal shows
+  it, so the hidden characters of arguments are made visible here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..wire import Shown, describe_size
 from .call_line import CODE, find_language
 from .format import clip_text, count_noun, join_parts, text_row
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
+from .visible import show_hidden
 
 LONGEST = 20_000  # characters of one text
 LONGEST_CELL = 200  # characters of a cell in a table
@@ -32,7 +34,7 @@ OPEN_PICTURES = 6  # more are in a fold
 LARGEST_IMAGE = 6_000_000  # characters of an image in base64, of an SVG drawing, or of HTML
 MOST_ROWS = 20  # of a table that are shown
 MOST_COLUMNS = 10  # a value with more columns becomes a tree
-_DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
+_DIFF = re.compile(r"^(?:--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
 # a traceback of Python, or of IPython, which begins with dashes and the error below them
 _TRACE = re.compile(
     r"^Traceback \(most recent call last\)|^-{20,}\n\w+(Error|Exception)\b", re.MULTILINE
@@ -86,6 +88,11 @@ def text_nodes(text: str) -> tuple[Node, ...]:
     return (Pre(bounded(text)),)
 
 
+def is_diff(text: str) -> bool:
+    """Return whether a text begins as a diff; lines with dashes alone may be a list."""
+    return _DIFF.match(text) is not None
+
+
 def traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback, with the whole of it in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
@@ -118,11 +125,11 @@ def argument_nodes(tool: str, args: Mapping[str, Any]) -> tuple[Node, ...]:
     long_texts = {k: v for k, v in args.items() if isinstance(v, str) and is_code_or_long(k, v)}
     short_args = {k: v for k, v in args.items() if k not in long_texts}
     parts: list[Node] = [Json(short_args)] if short_args else []
-    for key, text in long_texts.items():
+    for key, long_text in long_texts.items():
         if len(args) > 1:
             parts.append(Row((T(key, tone="muted", mono=True),)))
-        language = find_language(tool, key, args)
-        parts.append(Code(bounded(text), language) if language else Pre(bounded(text)))
+        text, language = show_hidden(bounded(long_text)), find_language(tool, key, args)
+        parts.append(Code(text, language) if language else Pre(text))
     return tuple(parts)
 
 

@@ -274,6 +274,26 @@ def test_an_open_question_shows_all_of_what_it_asks_about(begun):
     assert "rm -rf /" in drawn
 
 
+@pytest.mark.parametrize(
+    ("args", "preview"),
+    [
+        ({"text": "safe\nrm -rf / #\rharmless"}, ""),
+        ({"command": "echo \x1b]; rm -rf / ; echo \x07"}, ""),
+        ({"text": "a"}, "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+rm -rf /\r+harmless\n"),
+        ({"text": "a"}, "one line\nrm -rf /\rharmless"),
+        ({"text": "safe\nrm -rf /"}, "- to: ada\n- subject: tea"),
+    ],
+)
+def test_no_character_or_preview_hides_what_a_call_would_do(begun, args, preview):
+    begun.call("k", "send", args)
+    begun(e.Approval(call_id="k", stage="requested", args=args, extra={"preview": preview}))
+    view = RunView().extend(begun.log)
+    question = page(view, Context(live=True, can_click=True)).sections[-1].child
+    for drawn in (html.draw_html(question), draw(question), markdown.draw(question)):
+        assert drawn.count("rm -rf /") >= 1 + ("command" in args)  # the line of the call has it too
+        assert not preview.endswith("harmless") or "⟨U+000D⟩harmless" in drawn
+
+
 def test_without_clicks_an_open_question_says_where_to_answer(begun):
     begun.call("k", "rm", {})
     begun(e.Approval(call_id="k", stage="requested"))

@@ -186,3 +186,8 @@ def test_news_of_a_call_that_cannot_be_read_are_left_out(kind, text):
     card = view.call("c")
     assert card is not None
     assert (card.attachments, card.asked) == ((), None)
+
+
+def test_no_carriage_return_hides_what_was_sent_with_the_prompt(begun):
+    begun(e.State(kind="context", payload={"text": "secret = 1\rtotal = 2", "variables": {"a": 1}}))
+    assert "secret = 1⟨U+000D⟩total = 2" in make_bundle(begun.log)["text/html"]

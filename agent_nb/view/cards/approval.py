@@ -1,6 +1,7 @@
 """The question before a call: what the call would do and change, and the controls that answer it.
 
-Why: the user allows code to run on this machine, so nothing that it does may be hidden.
+Why: the user allows code to run on this machine, so nothing that it does may be hidden: neither by
+a cut, nor by a carriage return or an escape sequence, which a terminal obeys.
 
 Rules
 - The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
@@ -20,6 +21,7 @@ from .. import fields, values
 from ..format import clip_text, text_row
 from ..nodes import Button, Buttons, Diff, Editor, Form, Json, Node, Pre, Row, Stack, T
 from ..state.cards import CallCard
+from ..visible import show_hidden
 from .base import Context
 
 # scope of a decision -> the words for it
@@ -77,11 +79,11 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     preview = _extra(state).get("preview")
     if not isinstance(preview, str) or not preview.strip():
         return values.argument_nodes(state.name, args)
-    drawn = values.bounded(preview)
-    if not _is_diff(preview):
-        return (*values.argument_nodes(state.name, args), Pre(drawn))
+    text = show_hidden(values.bounded(preview))
+    if not values.is_diff(preview):
+        return (*values.argument_nodes(state.name, args), Pre(text))
     short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
-    return (*((Json(short),) if short else ()), Diff(drawn))
+    return (*((Json(short),) if short else ()), Diff(text))
 
 
 def decided_change(state: CallCard) -> tuple[Node, ...]:
@@ -222,11 +224,3 @@ def decision_line(state: CallCard) -> Node | None:
         else ""
     )
     return text_row(f"{sentence}{reason}", wrap=True)
-
-
-def _is_diff(text: str) -> bool:
-    """Return whether a preview is a diff: it has headers, hunks, or only +, - and @ lines."""
-    if text.startswith(("--- ", "+++ ", "diff ", "@@")):
-        return True
-    lines = [line for line in text.splitlines() if line.strip()]
-    return bool(lines) and all(line[0] in "+-@ " for line in lines)

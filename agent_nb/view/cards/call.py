@@ -38,6 +38,7 @@ from ..parts import take_out
 from ..progress_words import progress_words
 from ..state.cards import CallCard, RespondCard
 from ..values import bounded
+from ..visible import show_hidden
 from . import approval
 from .base import Context, custom
 from .node import nested
@@ -108,13 +109,15 @@ def _writing(state: CallCard) -> tuple[Node, ...]:
     arguments = state.known
     if not arguments:  # not an object, or not yet one
         raw = state.raw.tail(ARGUMENT_CHARACTERS).strip()
-        return (Pre(last_lines(raw, ARGUMENT_LINES)),) if raw and raw[0] not in '{"' else ()
+        end = show_hidden(last_lines(raw, ARGUMENT_LINES))
+        return (Pre(end),) if raw and raw[0] not in '{"' else ()
     key, value = list(arguments.items())[-1]
     text = values.newest_text(value)
     if not values.is_code_or_long(key, text) or describe_call(state.name, {key: text}).whole:
         return ()
     language = find_language(state.name, key, arguments)
-    return (Code(text[-ARGUMENT_CHARACTERS:], language, last=ARGUMENT_LINES),)
+    end = show_hidden(text[-ARGUMENT_CHARACTERS:])
+    return (Code(end, language, last=ARGUMENT_LINES),)
 
 
 def _progress(state: CallCard) -> tuple[Node, ...]:
@@ -231,7 +234,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     if change := approval.decided_change(state):
         return change
     if not state.args:  # what could not be parsed is shown as the model wrote it
-        raw = values.bounded(str(state.raw), 4000).strip()
+        raw = show_hidden(bounded(str(state.raw), 4000)).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
     line = describe_call(state.name, state.args)
     if line.whole and len(line.text) + len(about) <= LINE_CHARACTERS:

@@ -13,6 +13,7 @@ from ..format import count_noun, format_count, join_parts
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import NoteCard
 from ..values import bounded
+from ..visible import show_hidden
 from .base import Context
 
 LONGEST = 40_000  # characters of the text that are shown
@@ -31,7 +32,7 @@ def card(state: NoteCard, context: Context) -> Node | None:
         return None
     summary = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(summary, tone="muted"))
-    body = (Pre(_keep_types_beside_columns(bounded(text, LONGEST))),)
+    body = (Pre(_keep_types_beside_columns(show_hidden(bounded(text, LONGEST)))),)
     return Fold((Row(left),), body, accordion=True, title=summary)
 
 
