@@ -365,6 +365,33 @@ def test_an_empty_line_finishes_a_block_that_it_ends(block):
     assert stream.tail() == render("Next")
 
 
+@pytest.mark.parametrize("step", [0, 7, 100])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "- item\n" + "  - below it\n" * 60,
+        "- item\n\n  ```\n" + "  code = 1\n" * 60 + "  ```\n",
+        "1. one item\n" + "   word\n" * 60,
+        "\n" * 900,
+        "".join(f"[{n}]: http://x.org/{n}\n" for n in range(40)),
+    ],
+)
+def test_a_block_larger_than_the_window_is_not_lost(monkeypatch, source, step):
+    monkeypatch.setattr(mdsplit, "WINDOW", 300)
+    text = f"Before [1].\n\n{source}\nThe last paragraph."
+    splitter, segments = mdsplit.Splitter(), []
+    for at in range(0, len(text), step or len(text)):
+        splitter.feed(text[at : at + (step or len(text))])
+        segments += splitter.finished()
+    segments += splitter.finished(final=True)
+    drawn = "".join(segment.source for segment in segments)
+    assert drawn.split() == text.split() or "]: " in source
+    assert drawn.endswith("The last paragraph.")
+    whole = mdsplit.Splitter()
+    whole.feed(text)
+    assert [s.source for s in segments] == [s.source for s in whole.finished(final=True)]
+
+
 @pytest.mark.parametrize("block", ["- a", "    code", "```\na"])
 def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
     stream = MarkdownStream()

@@ -25,7 +25,7 @@ from markdown_it.token import Token
 
 from .html import OPEN_END, parser
 
-WINDOW = 48_000  # characters parsed at once
+WINDOW = 48_000  # characters parsed at once, unless a block is longer
 LINE = 4_000  # characters after which a line is broken
 # kind of block: units (items, rows, lines) and characters after which a page ends
 LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}
@@ -132,9 +132,11 @@ class Splitter:
 
     def _step(self, out: list[Segment], final: bool) -> bool:
         """Parse one window of the open end, add what is finished; return whether to go on."""
-        # the whole open end, or the complete lines that fit the window
-        takes_all = final and len(self.rest) <= WINDOW
-        window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, WINDOW) + 1]
+        # the whole open end, or the complete lines that fit the window, which doubles if they
+        # finished nothing: a block that cannot be cut, such as one item, may be of any length
+        size = max(WINDOW, 2 * self._unfinished)
+        takes_all = final and len(self.rest) <= size
+        window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, size) + 1]
         if not window or (not takes_all and len(window) == self._unfinished):
             return False
         source = self.open.head + window
@@ -148,7 +150,8 @@ class Splitter:
             self.references.update(definitions)
             self.rest, self._unfinished = self.rest[len(window) :], 0
             return not takes_all
-        return self._leave(blocks[-1:], definitions, source, lines, out)
+        self._leave(blocks[-1:], definitions, source, lines, out)
+        return True
 
     def _leave(
         self,
@@ -157,8 +160,8 @@ class Splitter:
         source: str,
         lines: list[int],
         out: list[Segment],
-    ) -> bool:
-        """Keep the last block open, without its finished pages; return whether there were any."""
+    ) -> None:
+        """Keep the last block open, without its finished pages."""
         start, head = (last[0].start if last else 0), len(self.open.head)
         if last:
             pages, opens = self._cut(last[0], source, lines)
@@ -170,7 +173,6 @@ class Splitter:
         self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
         self.rest = self.rest[finished:]
         self._unfinished = 0 if finished else len(source) - head
-        return finished > 0
 
     def _cut(
         self, block: Block, source: str, lines: list[int]
