@@ -61,6 +61,36 @@ def test_the_lines_do_not_depend_on_the_pieces(terminal, seed):
     assert streamed(LONG, terminal, seed) == draw_markdown(LONG, terminal)
 
 
+@pytest.mark.parametrize("terminal", [Terminal(24, False), Terminal(24)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Some words **and bold words that go on for some lines** and others, not bold",
+        "Some words __and bold words that go on for some lines__ and others, not bold",
+        "Some words ***bold and italic that go on for some lines*** and others",
+        "A ~~struck text that goes on for more than one line~~ and others",
+        "Use ``git log --oneline and words that go on for some lines`` to see it",
+        "See \\(a + b + c + d + e + f + g + h + i + j\\) in these words",
+        "Prices of $5 and $6 and then the formula $a * b * c * d * e * f$ in words",
+        "[A [nested] link with words that go on](http://x.org) and more words",
+        "- An item with **bold words that go on for some lines** x\n- Another",
+        "Text:\n- An item below it with words that go on for lines\n- Another",
+        "Text\n# A heading below it with words that go on\nMore",
+        "Text\n> A quotation below it with words that go on\n\nMore",
+        "    an indented line of code\n    another one, longer than a line\n\nMore",
+    ],
+)
+def test_no_word_is_lost_or_repeated_as_the_text_grows(terminal, text):
+    writer = MarkdownWriter(terminal)
+    lines = [line for character in text for line in writer.feed(character)]
+    assert [*lines, *writer.close()] == draw_markdown(text, terminal)
+
+
+@pytest.mark.parametrize("line", ["From $5 to $6 words and", "From 3 * 4 to 5 * 6 and"])
+def test_words_after_a_price_or_a_star_are_written_as_the_text_grows(line):
+    assert MarkdownWriter(Terminal(24)).feed(f"{line} words and words") == [line]
+
+
 def test_lines_are_written_while_the_text_grows():
     writer = MarkdownWriter(PLAIN)
     assert writer.feed("# Title\n\nOne line of forty columns is full of") == ["# Title"]

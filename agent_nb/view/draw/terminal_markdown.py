@@ -5,9 +5,9 @@ through.
 
 Rules
 - A line is written as soon as no later text can change it; only the definition of a link, or the
-  underline of a heading, may come too late. The open end is drawn up to the last place where no
-  emphasis, code or link is open, and its last line waits. A table or formula waits for its end; a
-  long open end is drawn again only when it has grown (`GROWTH`).
+  underline of a heading, may come too late. Of the open end, the first block is drawn, up to the
+  last place where no emphasis, code, link or formula is open, and its last line waits. A table or
+  formula waits for its end; a long open end is drawn again only when it has grown (`GROWTH`).
 - Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
 - Each line ends its own styles, so that the next output is not coloured.
 - Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
@@ -23,11 +23,13 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import msgspec
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.tree import SyntaxTreeNode
 
 from .. import visible
 from ..markdown.highlight import color_runs
-from ..markdown.html import language_of
+from ..markdown.html import LONGEST_FORMULA, find_formula_end, language_of, parser
 from ..markdown.split import Segment, Splitter, parse_segment
 from .cells import cell_width, pad
 
@@ -55,9 +57,16 @@ STYLES = {
 # part of a line -> its mark in markdown, in place of missing styles
 MARKS = {"strong": "**", "em": "*", "s": "~~", "code": "`"}
 Run = tuple[str, str]  # a text and the parameters of its style
-_PAIRED = ("`", "*", "_", "~", "$")  # marks that come in pairs: an odd one is open
+# a fence, or an indented block
+_begins_code = re.compile(r"\n*(?: {0,3}(?:```|~~~|\t)| {4})").match
+# what later text may give another meaning: an escape or formula, code, marks, a bracket, a dollar;
+# and an address, in which no mark has a meaning
+_MARK = re.compile(r"\\.|`+|<[A-Za-z][\w+.-]*:[^\s<>]*>|\*+|_+|~~+|\[|\$", re.DOTALL)
 # a bracket with a whole link, or with text after it that excludes a link
-_DECIDED_BRACKET = re.compile(r"\[[^\]]*\](?:\([^)]*\)|[^(\[])")
+_DECIDED_BRACKET = re.compile(r"\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\]|[^(\[])")
+# a dollar that begins no formula, whatever follows
+_PRICE = re.compile(r"\$(?:\s|(?!\$)(?:[^$\\\n]|\\.)*[$\n])")
+_UNMARKED = re.compile(r"[^\\`*_~\[<&$\n]*\Z")  # text that is drawn alike inside a formula
 
 
 class Terminal(msgspec.Struct, frozen=True):
@@ -125,46 +134,82 @@ class MarkdownWriter:
         if not source:
             return []
         self._drawn = size
-        lines = self._draw(msgspec.structs.replace(tail, source=source))
-        if not _begins_fence(source) or not self._terminal.styled:
+        # only the first block: another one may have begun in the same lines (a list below a text)
+        lines = self._draw(msgspec.structs.replace(tail, source=source), most_blocks=1)
+        if not _begins_code(source) or not self._terminal.styled:
             lines = lines[:-1]  # the last line may get another word, or is the closing fence
         new = self._select_new(lines, first=tail.first)
         self._written = max(self._written, len(lines))
         return new
 
-    def _draw(self, segment: Segment) -> list[str]:
+    def _draw(self, segment: Segment, *, most_blocks: int | None = None) -> list[str]:
         tokens = parse_segment(segment, self._splitter.references)
         drawer = _Drawer(self._terminal, segment.number)
         try:
-            return drawer.blocks(SyntaxTreeNode(tokens).children, self._terminal.width)
+            blocks = SyntaxTreeNode(tokens).children[:most_blocks]
+            return drawer.blocks(blocks, self._terminal.width)
         except RecursionError:  # thousands of emphases in one another
             return visible.show_output(segment.source).rstrip("\n").split("\n")
 
 
-def _begins_fence(source: str) -> bool:
-    return source.lstrip(" ").startswith(("```", "~~~"))
-
-
 def _select_settled(source: str) -> str:
     """Return the longest beginning of an open block that later text does not change, or ""."""
-    if _begins_fence(source):
+    if _begins_code(source):
         return source[: source.rfind("\n") + 1]
     has_row = "|" in source.partition("\n")[0]
     if has_row or source.lstrip().startswith(("$$", "\\[", "\\begin")):
         return ""  # a table needs its last row for the widths, a formula its end
-    settled = source[: _end_of_words(source)]
-    for mark in _PAIRED:
-        if settled.count(mark) % 2:
-            settled = settled[: settled.rfind(mark)]
-    bracket = settled.rfind("[")
-    if bracket >= 0 and not _DECIDED_BRACKET.match(settled, bracket):
-        settled = settled[:bracket]
-    return settled[: _end_of_words(settled)]
+    words = source[: _end_of_words(source, 0, len(source))]
+    return words[: _end_of_decided(words)]
 
 
-def _end_of_words(source: str) -> int:
-    """Return the position after the last space or line end."""
-    return max(source.rfind(" "), source.rfind("\n")) + 1
+def _end_of_words(source: str, begin: int, end: int) -> int:
+    """Return the position after the last space or line end between two positions, 0 if none."""
+    return max(source.rfind(" ", begin, end), source.rfind("\n", begin, end)) + 1
+
+
+def _end_of_decided(source: str) -> int:
+    """Return the end of the last word behind which no emphasis, code, link or formula is open."""
+    line = StateInline(source, parser(), {}, [])  # decides as the parser which marks open or close
+    decided, at, opened = 0, 0, ""  # `opened`: the marks of emphasis that are open
+    while True:
+        match = _MARK.search(source, at)
+        begin = match.start() if match else len(source)
+        if not opened:
+            decided = max(decided, _end_of_words(source, at, begin))
+        if match is None:
+            return decided
+        mark, at = match[0][0], match.end()
+        if mark in "*_~":
+            opened = _track_emphasis(opened, mark, line.scanDelims(begin, mark != "_"))
+        elif mark != "<":
+            at = _find_decided_end(source, match)
+            if not at:
+                return decided
+
+
+def _track_emphasis(opened: str, mark: str, run: Scanned) -> str:
+    """Return the open marks after a run of one mark: it closes open ones, else opens its own."""
+    unused = run.length
+    while unused and run.can_close and mark in opened:
+        opened, unused = opened[: opened.rindex(mark)], unused - 1
+    return opened + mark * unused if run.can_open else opened
+
+
+def _find_decided_end(source: str, match: re.Match[str]) -> int:
+    """Return the end of code, an escape, a formula or its opener; 0 if later text decides it."""
+    begin, mark = match.start(), match[0]
+    if mark[0] == "`":
+        close = re.compile(f"(?<!`){mark}(?!`)").search(source, match.end())
+        return close.end() if close else 0
+    if mark == "[":
+        return match.end() if _DECIDED_BRACKET.match(source, begin) else 0
+    if mark not in ("$", "\\(", "\\["):
+        return match.end()
+    is_decided = len(source) - begin > LONGEST_FORMULA + 4 or _PRICE.match(source, begin)
+    is_alike = mark == "$" and _UNMARKED.match(source, match.end())
+    is_text = match.end() if is_decided or is_alike else 0
+    return find_formula_end(source, begin, len(source)) or is_text
 
 
 class _Drawer:

@@ -56,6 +56,7 @@ ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
 PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
 UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
 _NARROW = theme.SCROLLS // 2  # a table's row or a formula with more letters may need to scroll
+LONGEST_FORMULA = 1_000  # characters of a formula in a line
 # a formula between dollars; between single ones, no space inside them and no digit after them
 _DOLLARS = re.compile(
     r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
@@ -225,7 +226,7 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     char = state.src[state.pos]
     if char not in "$\\":
         return False
-    end = _find_formula_end(state.src, state.pos, state.posMax)
+    end = find_formula_end(state.src, state.pos, state.posMax)
     if not end and char == "\\":
         return False
     if not silent:
@@ -235,17 +236,17 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _find_formula_end(source: str, begin: int, stop: int) -> int:
+def find_formula_end(source: str, begin: int, stop: int) -> int:
     """Return the end of the formula that begins at `begin`, or 0.
 
-    The search is bounded, so that a line full of openers takes no more time than others.
+    The search is bounded (`LONGEST_FORMULA`), so that a line full of openers takes no more time.
     """
     if source[begin] == "$":
         dollars = _DOLLARS.match(source, begin, stop)
         return dollars.end() if dollars else 0
     close = {"(": "\\)", "[": "\\]"}.get(source[begin + 1 : begin + 2])
     # a formula has at least one letter between its delimiters, which have two letters each
-    end = source.find(close, begin + 3, min(stop, begin + 1000)) if close else -1
+    end = source.find(close, begin + 3, min(stop, begin + LONGEST_FORMULA)) if close else -1
     return end + 2 if end >= 0 else 0
 
 
