@@ -17,6 +17,7 @@ from agent_nb.notebook.cell.approvals import (
     ask_by_click_or_input,
     ask_by_input,
     format_question,
+    run_actions,
 )
 from agent_nb.notebook.cell.unseen import UNSEEN, UnseenQuestions
 from agent_nb.tools.base import Decision, Question
@@ -165,9 +166,9 @@ def test_a_click_on_another_thread_answers_its_own_question(button, payload, all
         clicks = ButtonApprovals()
         question = asyncio.ensure_future(clicks.ask(QUESTION))
         await asyncio.sleep(0)
-        await asyncio.to_thread(getattr(clicks, button), {"call_id": "another", **payload})
-        await asyncio.to_thread(getattr(clicks, button), {"call_id": "c1", **payload})
-        await asyncio.to_thread(clicks.deny, {"call_id": "c1"})
+        await asyncio.to_thread(clicks.actions[button], {"call_id": "another", **payload})
+        await asyncio.to_thread(clicks.actions[button], {"call_id": "c1", **payload})
+        await asyncio.to_thread(clicks.actions["deny"], {"call_id": "c1"})
         return await question
 
     decision = asyncio.run(main())
@@ -187,13 +188,29 @@ def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
         question = asyncio.ensure_future(clicks.ask(Question("c1", "python", {}, exact="mark")))
         await asyncio.sleep(0)
         for payload in payloads:
-            clicks.approve({"call_id": "c1", **payload})
-        clicks.deny({"call_id": "c1", "question": "mark"})
+            clicks.actions["approve"]({"call_id": "c1", **payload})
+        clicks.actions["deny"]({"call_id": "c1", "question": "mark"})
         return (await question).allow
 
     assert (
         asyncio.run(main({}, {"question": ""}, {"question": "forged"}, {"question": None})) is False
     )
+    assert asyncio.run(main({"question": "mark"})) is True
+
+
+def test_a_marked_question_of_an_awaited_run_needs_such_a_click():
+    async def main(*payloads):
+        questions = Questions()
+        actions = run_actions(questions, lambda: None)
+        source = questions.combine_with(ButtonApprovals().ask)
+        asked = asyncio.ensure_future(source(Question("c1", "python", {}, exact="mark")))
+        await asyncio.sleep(0.01)
+        for payload in payloads:
+            actions["approve"]({"call_id": "c1", **payload})
+        actions["deny"]({"call_id": "c1", "question": "mark"})
+        return (await asked).allow
+
+    assert asyncio.run(main({}, {"question": "forged"})) is False
     assert asyncio.run(main({"question": "mark"})) is True
 
 
@@ -210,7 +227,7 @@ def test_a_click_after_the_run_is_ignored():
         await asyncio.sleep(0)
 
     asyncio.run(abandoned())
-    clicks.approve({"call_id": "c1"})
+    clicks.actions["approve"]({"call_id": "c1"})
 
 
 @pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
@@ -228,7 +245,7 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
             )(QUESTION)
         )
         while not asked.done():
-            clicks.approve({"call_id": QUESTION.call_id})
+            clicks.actions["approve"]({"call_id": QUESTION.call_id})
             await asyncio.sleep(0.01)
         return asked.result()
 
@@ -287,7 +304,7 @@ def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
             )
         )
         await asyncio.sleep(0.1)
-        clicks.approve({"call_id": QUESTION.call_id})
+        clicks.actions["approve"]({"call_id": QUESTION.call_id})
         return await asked
 
     assert asyncio.run(ask()).by == "click"
@@ -339,7 +356,7 @@ def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
     async def ask():
         asked = asyncio.create_task(made.ask_while_visible(clicks.ask, QUESTION))
         await asyncio.sleep(0.05)
-        clicks.approve({"call_id": QUESTION.call_id})
+        clicks.actions["approve"]({"call_id": QUESTION.call_id})
         return await asked
 
     assert asyncio.run(ask()).allow
@@ -354,7 +371,7 @@ def test_a_question_whose_views_are_not_counted_waits(monkeypatch):
     async def ask():
         asked = asyncio.create_task(UnseenQuestions(Views).ask_while_visible(clicks.ask, QUESTION))
         await asyncio.sleep(0.05)
-        clicks.deny({"call_id": QUESTION.call_id})
+        clicks.actions["deny"]({"call_id": QUESTION.call_id})
         return await asked
 
     assert asyncio.run(ask()).by == "click"

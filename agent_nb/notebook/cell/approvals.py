@@ -21,7 +21,9 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Any
+
+import msgspec
 
 from ...agent import Questions
 from ...tools import ApprovalSource, Decision, Host, Question
@@ -34,6 +36,8 @@ LONGEST_WAIT = 1.0  # s; for clicks (after a kernel's first widgets), or until a
 MOST_ATTEMPTS = 3  # unclear answers after which the call is denied
 #: The schema of a call's arguments, and a function that returns the fault in edited ones, or "".
 Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
+#: Action -> the function that its button calls, from any thread, with the payload of the click.
+Actions = dict[str, Callable[..., Any]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
 CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
 NO = re.compile(r"(?:n|no)(?:[\s,;:.!]+(.*))?", re.IGNORECASE | re.DOTALL)  # a no, and its reason
@@ -96,17 +100,9 @@ class ButtonApprovals:
         self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
-    def actions(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-        """The functions that the view's buttons call; a lasting approval's payload has a scope."""
-        return {
-            "approve": self.approve,
-            "approve_lasting": self.approve,
-            "deny": self.deny,
-            "describe": lambda payload: describe_question(self._find(payload)),
-        }
-
-    def _find(self, payload: Mapping[str, Any]) -> Question | None:
-        return self._waiting.get(str(payload.get("call_id", "")), (None, None))[1]
+    def actions(self) -> Actions:
+        """The functions that the view's buttons call."""
+        return _make_actions(self._find_waiting, self._answer)
 
     async def ask(self, question: Question) -> Decision | None:
         """Wait for the click that answers `question`."""
@@ -117,68 +113,69 @@ class ButtonApprovals:
         finally:
             del self._waiting[question.call_id]
 
-    def approve(self, payload: Mapping[str, Any]) -> None:
-        """Allow the call `payload["call_id"]`, with changed `args` and for its `scope`, if any."""
-        args, scope = payload.get("args"), scope_of(payload)
-        self._answer(payload, Decision(True, args=args, scope=scope, by="click"))
+    def _find_waiting(self, call_id: str) -> Question | None:
+        return self._waiting.get(call_id, (None, None))[1]
 
-    def deny(self, payload: Mapping[str, Any]) -> None:
-        """Refuse the call `payload["call_id"]`; the payload may have a `reason`."""
-        self._answer(payload, Decision(False, by="click", reason=reason_of(payload)))
-
-    def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
-        """Pass a decision to the `ask` that waits for it, if the click answers that question."""
-        answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
-        if answer is None or question is None:
-            return
-        # `exact`, if the question has one, proves that the click came from this question's card
-        if question.exact in ("", payload.get("question")):
+    def _answer(self, call_id: str, decision: Decision) -> None:
+        """Pass a decision to the `ask` that waits for it."""
+        answer, _ = self._waiting.get(call_id, (None, None))
+        if answer is not None:
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 answer.get_loop().call_soon_threadsafe(_set_answer, answer, decision)
 
 
-def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Callable[..., Any]]:
-    """Return the functions that the buttons of a run's cards call, by action; from any thread.
+def run_actions(questions: Questions, stop: Callable[[], Any]) -> Actions:
+    """Return the functions that the buttons of a run's cards call.
 
     `questions`: the open questions of the run. `stop`: what its Stop button calls.
     """
 
-    def answer(payload: Mapping[str, Any], *, allow: bool) -> None:
-        questions.answer(
-            str(payload.get("call_id", "")),
-            allow=allow,
-            args=payload.get("args"),
-            scope=scope_of(payload),
-            reason="" if allow else reason_of(payload),
-            by="click",
-        )
+    def answer(call_id: str, decision: Decision) -> None:
+        questions.answer(call_id, **msgspec.structs.asdict(decision))  # they have the same fields
+
+    return {"stop": stop, **_make_actions(questions.find_open, answer)}
+
+
+def _make_actions(
+    find_open: Callable[[str], Question | None], answer: Callable[[str, Decision], None]
+) -> Actions:
+    """Return the functions that the buttons of questions call, by action.
+
+    `find_open` returns the open question about a call. `answer` receives the id of the call and the
+    decision. The payload of a click has a `call_id`, and perhaps edited `args`, a `scope` or a
+    `reason`.
+    """
+
+    def find_question(payload: Mapping[str, Any]) -> Question | None:
+        return find_open(str(payload.get("call_id", "")))
+
+    def decide(payload: Mapping[str, Any], *, allow: bool) -> None:
+        question = find_question(payload)
+        # `exact`, if the question has one, proves that the click came from this question's card
+        if question is None or question.exact not in ("", payload.get("question")):
+            return
+        if allow:
+            scope = payload.get("scope")
+            decision = Decision(
+                True,
+                args=payload.get("args"),
+                scope=scope if scope in ("args", "tool", "kernel") else "once",
+                by="click",
+            )
+        else:
+            reason = str(payload.get("reason") or Decision.NO)[:LONGEST_REASON]
+            decision = Decision(False, by="click", reason=reason)
+        answer(question.call_id, decision)
 
     def describe(payload: Mapping[str, Any]) -> Described | None:
-        return describe_question(questions.find_open(str(payload.get("call_id", ""))))
+        """Return None if the question is closed or its tool is unknown."""
+        question = find_question(payload)
+        if question is None or question.tool is None:
+            return None
+        return question.tool.spec.parameters, question.find_fault
 
-    approvals = dict.fromkeys(("approve", "approve_lasting"), partial(answer, allow=True))
-    return {"stop": stop, **approvals, "deny": partial(answer, allow=False), "describe": describe}
-
-
-def describe_question(question: Question | None) -> Described | None:
-    """Return the schema of a call's arguments, and a function that finds the fault in edited ones.
-
-    Returns None if the question is closed or its tool is unknown.
-    """
-    if question is None or question.tool is None:
-        return None
-    return question.tool.spec.parameters, question.find_fault
-
-
-def scope_of(payload: Mapping[str, Any]) -> Literal["once", "args", "tool", "kernel"]:
-    """Return for which calls a click counts: once, unless its payload names another scope."""
-    scope = payload.get("scope")
-    return scope if scope in ("args", "tool", "kernel") else "once"
-
-
-def reason_of(payload: Mapping[str, Any]) -> str:
-    """Return the user's reason for a denial, or the standard text if there is none."""
-    return str(payload.get("reason") or Decision.NO)[:LONGEST_REASON]
+    approve, deny = partial(decide, allow=True), partial(decide, allow=False)
+    return {"approve": approve, "approve_lasting": approve, "deny": deny, "describe": describe}
 
 
 def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
