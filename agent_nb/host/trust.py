@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -37,7 +37,7 @@ _LONGEST_EFFECT = 200  # characters of `does` in a message
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if the user allowed it; its static methods are about all offers.
+    """What a file would do if the user allowed it.
 
     `file`: its absolute path. `does`: the effect in words. `digest`: SHA-256 of the content, "" if
     any content is allowed. `name`: the server whose entry is offered, "" for the whole file.
@@ -83,9 +83,9 @@ class Offer(msgspec.Struct, frozen=True):
 
     def is_allowed(self) -> bool:
         """Return whether the user has allowed this offer."""
-        if (self.file, self.name, self.digest) in _allowed_here:
+        if _without_words(self) in _allowed_here:
             return True
-        folder = _load().folders.get(os.path.realpath(self.folder), Folder())
+        folder = _load().of_folder(self.folder)
         if self.what == "server":
             has_permission = folder.servers.get(self.name) == self.digest
             return has_permission or self.is_trusted_everywhere(self.TRUST_SERVERS)
@@ -100,10 +100,9 @@ class Offer(msgspec.Struct, frozen=True):
         """Allow the offers; return False if the permissions, unsaved, end with this process."""
         permissions = _load()
         for offer in offers:
-            _allowed_here.add((offer.file, offer.name, offer.digest))
-            folder = os.path.realpath(offer.folder)
-            before = permissions.folders.get(folder, Folder())
-            permissions.folders[folder] = _add_offer(before, offer)
+            _allowed_here.add(_without_words(offer))
+            allowed = permissions.of_folder(offer.folder).with_offer(offer)
+            permissions.folders[os.path.realpath(offer.folder)] = allowed
         return _save(permissions)
 
     def withdraw(self) -> bool:
@@ -111,14 +110,14 @@ class Offer(msgspec.Struct, frozen=True):
 
         Raises UsageError if the change cannot be saved.
         """
-        allowed_now = {entry for entry in _allowed_here if entry[:2] == (self.file, self.name)}
-        _allowed_here.difference_update(allowed_now)
-        permissions, folder = _load(), os.path.realpath(self.folder)
-        before = permissions.folders.get(folder, Folder())
+        had_permission = _withdraw_here(lambda o: (o.file, o.name) == (self.file, self.name))
+        permissions = _load()
+        before = permissions.of_folder(self.folder)
         if self.name not in before.servers:
-            return bool(allowed_now)
+            return had_permission
         servers = {name: digest for name, digest in before.servers.items() if name != self.name}
-        permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
+        after = msgspec.structs.replace(before, servers=servers)
+        permissions.folders[os.path.realpath(self.folder)] = after
         if not _save(permissions):
             raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
         return True
@@ -140,13 +139,10 @@ class Offer(msgspec.Struct, frozen=True):
         Raises UsageError if the change cannot be saved.
         """
         real = os.path.realpath(folder)
-        allowed_now = {
-            entry for entry in _allowed_here if os.path.realpath(os.path.dirname(entry[0])) == real
-        }
-        _allowed_here.difference_update(allowed_now)
+        had_permission = _withdraw_here(lambda o: os.path.realpath(o.folder) == real)
         permissions = _load()
         if permissions.folders.pop(real, None) is None:
-            return bool(allowed_now)
+            return had_permission
         if not _save(permissions):
             raise UsageError(
                 f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
@@ -171,7 +167,7 @@ class Offer(msgspec.Struct, frozen=True):
         _named_files.add(os.path.abspath(file))
 
 
-class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
+class _FolderPermissions(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a folder may do: give keys, have `files` obeyed, start `servers`.
 
     `files` and `servers`: name of a file or server -> SHA-256 of the allowed content or entry.
@@ -181,16 +177,42 @@ class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
     files: dict[str, str] = {}
     servers: dict[str, str] = {}
 
+    def with_offer(self, offer: Offer) -> _FolderPermissions:
+        """Return these permissions with one more offer of the folder allowed."""
+        if offer.what == "keys":
+            return msgspec.structs.replace(self, keys=True)
+        if offer.what == "server":
+            servers = {**self.servers, offer.name: offer.digest}
+            return msgspec.structs.replace(self, servers=servers)
+        files = {**self.files, os.path.basename(offer.file): offer.digest}
+        return msgspec.structs.replace(self, files=files)
+
 
 class _Permissions(msgspec.Struct):
     """What the file of permissions holds: each allowed folder by its real path."""
 
     version: int = _VERSION
-    folders: dict[str, Folder] = {}
+    folders: dict[str, _FolderPermissions] = {}
+
+    def of_folder(self, folder: str) -> _FolderPermissions:
+        """Return the permissions of a folder, none if it is not allowed anything."""
+        return self.folders.get(os.path.realpath(folder), _FolderPermissions())
 
 
-_allowed_here: set[tuple[str, str, str]] = set()  # (file, name, digest) allowed in this process
+_allowed_here: set[Offer] = set()  # the offers allowed in this process (`_without_words`)
 _named_files: set[str] = set()  # absolute paths that the user named on a command line
+
+
+def _without_words(offer: Offer) -> Offer:
+    """Return the offer by which a permission is found: a description may change meanwhile."""
+    return msgspec.structs.replace(offer, does="")
+
+
+def _withdraw_here(matches: Callable[[Offer], bool]) -> bool:
+    """Forget the matching offers allowed in this process; return whether there were any."""
+    withdrawn = set(filter(matches, _allowed_here))
+    _allowed_here.difference_update(withdrawn)
+    return bool(withdrawn)
 
 
 def path() -> Path:
@@ -198,16 +220,6 @@ def path() -> Path:
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
-
-
-def _add_offer(before: Folder, offer: Offer) -> Folder:
-    """Return `before`, the permissions of a folder, with one more of its offers allowed."""
-    if offer.what == "keys":
-        return msgspec.structs.replace(before, keys=True)
-    if offer.what == "server":
-        return msgspec.structs.replace(before, servers={**before.servers, offer.name: offer.digest})
-    files = {**before.files, os.path.basename(offer.file): offer.digest}
-    return msgspec.structs.replace(before, files=files)
 
 
 def _load() -> _Permissions:
