@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import UsageError, unknown_name
 from ..events import Event, State
-from ..host import Offer, load_plugin, read_launch, verify
+from ..host import Offer, load_plugin, read_launch, verify_libraries
 from ..record import RunInputs
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
 from . import outgoing
@@ -87,7 +87,7 @@ class Configuration(Unpicklable):
         model_source: str = "",
         output: Any = None,
     ) -> None:
-        verify()
+        verify_libraries()
         model, approve, limits = plain_value((model, approve, limits))
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .dotenv import read_dotenv as read_dotenv
     from .imports import find_library as find_library
     from .imports import import_library as import_library
-    from .imports import is_projects as is_projects
+    from .imports import is_from_project as is_from_project
     from .imports import mark_foreign as mark_foreign
-    from .imports import verify as verify
+    from .imports import verify_libraries as verify_libraries
     from .imports import without_project as without_project
     from .inherited import Inherited as Inherited
     from .launch import Launch as Launch
@@ -46,7 +46,7 @@ _NAMES = {
     "background": "Background",
     "diverted": "DIVERTED",
     "dotenv": "read_dotenv",
-    "imports": "find_library import_library is_projects mark_foreign verify without_project",
+    "imports": "find_library import_library is_from_project mark_foreign verify_libraries without_project",
     "inherited": "Inherited",
     "launch": "Launch read_launch",
     "nearest": "find_nearest",

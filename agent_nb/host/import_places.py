@@ -39,31 +39,31 @@ class Places:
         # reading .pth files takes time: needed only if an entry is outside the sites
         if not all(_is_within(e, self._sites) for e in absolute):
             self._trees = set(_read_pth_entries(self._sites))
-        self._known: dict[tuple[str, str], bool] = {}  # earlier answers of `strange`
+        self._known: dict[tuple[str, str], bool] = {}  # earlier answers of `is_in_project`
         above = {  # the folders above a project, unless they are installed
             e
             for e in absolute
             if any(_is_within(folder, [os.path.realpath(e)]) for folder in folders)
             and not self._is_installed(e)
         }
-        allowed = [e for e in absolute if e not in above and not self._is_strange(e)]
+        allowed = [e for e in absolute if e not in above and not self._is_project_entry(e)]
         self.path = sorted(allowed, key=lambda e: not self._is_installed(e))
         self.rest = [e for e in entries if e not in self.path]
 
-    def strange(self, name: str, path: str) -> bool:
+    def is_in_project(self, name: str, path: str) -> bool:
         """Return whether the module `name` belongs to the project.
 
         `path` is its file, or the folder of a namespace package.
         """
         key = (name, path)
         if key not in self._known:
-            self._known[key] = self._is_strange(_find_entry(name, os.path.abspath(path)))
+            self._known[key] = self._is_project_entry(_find_entry(name, os.path.abspath(path)))
         return self._known[key]
 
     def _is_installed(self, entry: str) -> bool:
         return entry in self._trees or _is_within(entry, self._sites)
 
-    def _is_strange(self, entry: str) -> bool:
+    def _is_project_entry(self, entry: str) -> bool:
         if self._is_installed(entry):
             return False
         paths = (entry, os.path.realpath(entry))

@@ -8,7 +8,7 @@ Rules
   The user's are `__main__`, modules of the project, and tools that we call (`mark_foreign`).
 - The user's imports are not touched. Ours are looked up in `import_places`.
 - A module that the user has imported from the project is not the library of that name:
-  `import_library` and `find_library` treat it as absent, `verify` reports it.
+  `import_library` and `find_library` treat it as absent, `verify_libraries` reports it.
 - Entry points are read from the same places.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 SETTLED = 5_000_000_000  # nanoseconds without a change after which an installation is complete
 OURS = "agent_nb"
-# libraries that `verify` looks at; all are required ones
+# libraries that `verify_libraries` looks at; all are required ones
 NEEDED = (
     "IPython", "anyio", "httpx", "ipykernel", "ipywidgets", "markdown_it", "msgspec", "nbclient",
     "nbformat", "nh3", "numpy", "pandas", "platformdirs", "pydantic", "pygments", "yaml",
@@ -88,7 +88,7 @@ class Guard:
             spec, refused = self._search(name, target), places.rest
         else:
             package = name.rpartition(".")[0]
-            refused = [p for p in path if places.strange(package, p)]
+            refused = [p for p in path if places.is_in_project(package, p)]
             spec = PathFinder.find_spec(name, [p for p in path if p not in refused], target)
         if spec is None and (hidden := PathFinder.find_spec(name, refused, target)) is not None:
             message = f"No module named {name!r} is installed; agent_nb does not import {_locate(hidden)} of the notebook's folder"
@@ -105,7 +105,7 @@ class Guard:
             # the finder of an editable installation, which names its folder
             editable = str(getattr(finder, "__module__", "")).startswith("__editable__")
             if spec is not None and (
-                finder is PathFinder or editable or not places.strange(name, _locate(spec))
+                finder is PathFinder or editable or not places.is_in_project(name, _locate(spec))
             ):
                 return spec
         return None
@@ -119,7 +119,9 @@ class Guard:
                 return False
             if name == OURS or name.startswith(f"{OURS}."):
                 return True
-            if not code.co_filename.startswith("<") and places.strange(name, code.co_filename):
+            if not code.co_filename.startswith("<") and places.is_in_project(
+                name, code.co_filename
+            ):
                 return False
             frame = frame.f_back
         return False
@@ -131,17 +133,19 @@ def install_guard() -> None:
         sys.meta_path.insert(0, GUARD)
 
 
-def is_projects(module: ModuleType) -> bool:
-    """Return whether a module comes from the project; one without a file does not."""
+def is_from_project(module: ModuleType) -> bool:
+    """Return whether a module comes from the project. A module without a file does not."""
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    return isinstance(file, str) and GUARD.places().strange(getattr(module, "__name__", ""), file)
+    return isinstance(file, str) and GUARD.places().is_in_project(
+        getattr(module, "__name__", ""), file
+    )
 
 
 def import_library(name: str) -> ModuleType | None:
     """Import and return the installed module `name`, or None. Raises what the module raises."""
     loaded = sys.modules.get(name)
     if loaded is not None:
-        return None if is_projects(loaded) else loaded
+        return None if is_from_project(loaded) else loaded
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as fault:
@@ -156,15 +160,19 @@ def find_library(name: str) -> ModuleSpec | None:
     loaded = sys.modules.get(name)
     # ValueError: a module without a spec
     with suppress(ImportError, ValueError):
-        return importlib.util.find_spec(name) if loaded is None or not is_projects(loaded) else None
+        return (
+            importlib.util.find_spec(name)
+            if loaded is None or not is_from_project(loaded)
+            else None
+        )
     return None
 
 
-def verify() -> None:
+def verify_libraries() -> None:
     """Raise UsageError if a module of the project replaces a library that we need."""
     for name in NEEDED:
         module = sys.modules.get(name)
-        if module is not None and is_projects(module):
+        if module is not None and is_from_project(module):
             location = getattr(module, "__file__", None) or name
             raise UsageError(
                 f"The module {name!r} of this process is {location}, not the library. Rename that file and restart the kernel."
@@ -177,7 +185,8 @@ def list_entry_points(group: str) -> list[EntryPoint]:
         entry
         for folder in GUARD.places().path
         for entry in _PACKAGES.setdefault(folder, _Packages(folder)).entry_points(group)
-        if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not is_projects(top)
+        if (top := sys.modules.get(entry.module.partition(".")[0])) is None
+        or not is_from_project(top)
     ]
 
 

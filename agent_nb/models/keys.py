@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from ..host import DIVERTED, Offer, import_library, is_projects, read_dotenv, without_project
+from ..host import DIVERTED, Offer, import_library, is_from_project, read_dotenv, without_project
 from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
@@ -284,7 +284,7 @@ def _from_keyring(provider: str) -> str:
 def _from_colab(name: str) -> str:
     """Return Colab's secret of that name, "" elsewhere or without one; Colab is asked once."""
     colab = sys.modules.get("google.colab")
-    if colab is None or is_projects(colab):
+    if colab is None or is_from_project(colab):
         return ""
     if name not in _colab_secrets:
         try:

@@ -149,7 +149,6 @@ def describe_foreign(foreign: int) -> str:
     """Return a sentence on a number of foreign turns, "" for none."""
     if not foreign:
         return ""
-    turns = f"{foreign} earlier turns come from records"
     if foreign == 1:
-        turns = "1 earlier turn comes from a record"
-    return f"{turns} you did not sign"
+        return "1 earlier turn comes from a record you did not sign"
+    return f"{foreign} earlier turns come from records you did not sign"

@@ -261,8 +261,8 @@ def unload_magics(shell: Any) -> None:
         return
     magics.session.stop_tape()
     manager = shell.magics_manager
-    for kind, name in (("cell", "agent"), ("line", "agent")):
-        manager.magics[kind].pop(name, None)
+    for kind in ("cell", "line"):
+        manager.magics[kind].pop("agent", None)
     manager.registry.pop(AgentMagics.__name__, None)
     shell.configurables[:] = [c for c in shell.configurables if c is not magics]
 

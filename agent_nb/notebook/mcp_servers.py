@@ -19,7 +19,7 @@ from ..models import collect_secrets
 from ..tools import HUB, Server, read_servers
 from ..wire import redact_text
 from .notices import format_table, make_printable
-from .yes_no import NO, NOT_SAVED, ask_yes_no
+from .yes_no import NOT_SAVED, ask_yes_no
 
 USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
@@ -77,7 +77,7 @@ def _allow(server: Server) -> str:
         "A yes counts as long as this entry stays as it is; the program itself may change.",
         "Allow it? [y]es, [n]o: ",
     ]
-    if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
+    if not ask_yes_no(make_printable("\n".join(lines)), empty_is_no=True):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
     message = f"allowed: the MCP server {server.name}"
     return message if Offer.allow_all([server.offer]) else f"{message}\n{NOT_SAVED}"

@@ -116,11 +116,9 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     if parsed.map:
         values.pop("context", None)
     values |= {k: v for k, v in vars(parsed).items() if v is not None}
-    return _build_options(
-        values,
-        "from %config" if parsed.model is None and values.get("model") else "",
-        own_tools=parsed.tools is not None,
-    )
+    from_config = parsed.model is None and values.get("model")
+    source = "from %config" if from_config else ""
+    return _build_options(values, source, own_tools=parsed.tools is not None)
 
 
 def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: bool) -> Options:

@@ -5,8 +5,6 @@ Rule: everything but a clear yes is a no, because a yes grants permissions or de
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
 ATTEMPTS = 3  # so many unclear answers count as no
 YES, NO = ("y", "yes"), ("n", "no")
@@ -14,8 +12,11 @@ YES, NO = ("y", "yes"), ("n", "no")
 NOT_SAVED = "It could not be saved and holds until this process ends."
 
 
-def ask_yes_no(text: str, no: Collection[str] = NO) -> bool:
-    """Ask `text` until the answer is clear, `ATTEMPTS` times at most; `no`: what is a clear no."""
+def ask_yes_no(text: str, *, empty_is_no: bool = False) -> bool:
+    """Ask `text` until the answer is clear, `ATTEMPTS` times at most; return whether it was yes.
+
+    `empty_is_no`: an empty line is a clear no; else the question is repeated.
+    """
     from IPython.core.error import StdinNotImplementedError
 
     for _ in range(ATTEMPTS):
@@ -23,7 +24,7 @@ def ask_yes_no(text: str, no: Collection[str] = NO) -> bool:
             answer = input(text).strip().lower()
         except (EOFError, StdinNotImplementedError):
             return False
-        if answer in (*YES, *no):
+        if answer in YES or answer in NO or (empty_is_no and not answer):
             return answer in YES
         text = "Please answer y or n: "
     return False

@@ -112,7 +112,10 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         await super().async_start_new_kernel(**{**options, "env": environment})
 
     async def async_start_new_kernel_client(self) -> Any:
-        """Connect to the kernel and extend its execution requests. Raises DeadKernelError."""
+        """Connect to the kernel and extend its execution requests.
+
+        Raises DeadKernelError if the kernel does not start, UsageError if the tape does not.
+        """
         client = await self._connect()
         build_message = client.session.msg
 

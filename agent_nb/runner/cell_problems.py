@@ -223,6 +223,7 @@ def _check_agent_cell(
         yield Problem(text=f"{name}: there is no record", kind="unrecorded")
         return
     yield from (Problem(text=f"{name}: {problem}") for problem in faults)
+    expected = (run["expect"],) if run and run.get("expect") else PASSING
     if run is None:
         if must_run:
             yield Problem(text=f"{name}: it did not run", kind="error", stale=False)
@@ -230,17 +231,12 @@ def _check_agent_cell(
         yield _describe_not_replayed(name, run)
     elif drift := run.get("drift"):
         yield _describe_drift(name, drift)
-    elif run.get("status") not in _expected_statuses(run) and not run.get("imported"):
+    elif run.get("status") not in expected and not run.get("imported"):
         # an imported run may end with any status
         yield Problem(
             text=f"{name}: the recorded run ended with status {run.get('status')}", kind="status"
         )
     yield from _list_changes(name, run or RunNumbers())
-
-
-def _expected_statuses(run: RunNumbers) -> Sequence[Any]:
-    """Return the statuses with which a run passes."""
-    return (run["expect"],) if run.get("expect") else PASSING
 
 
 def _describe_not_replayed(name: str, run: RunNumbers) -> Problem:

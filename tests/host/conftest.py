@@ -48,7 +48,7 @@ def project(tmp_path, monkeypatch):
     for name in [
         n
         for n, module in sys.modules.items()
-        if before.get(n) is not module and imports.is_projects(module)
+        if before.get(n) is not module and imports.is_from_project(module)
     ]:
         del sys.modules[name]
 

@@ -22,7 +22,7 @@ from ...host import Offer, shorten_path
 from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
-from ..yes_no import NO, NOT_SAVED, ask_yes_no
+from ..yes_no import NOT_SAVED, ask_yes_no
 
 ACTS_FOR_USER = True  # it waits for the user's answer: ■ interrupts it (`interrupts.STAND_IN`)
 
@@ -47,7 +47,8 @@ def ask_permissions(
         if not pending or not stdin:
             break
         for offer in pending:
-            if ask_yes_no(f"{describe_offer(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
+            question = f"{describe_offer(offer)}\nAllow it? [y]es, [n]o: "
+            if ask_yes_no(question, empty_is_no=True):
                 Offer.allow_all([offer])
             else:
                 declined.add(offer)

@@ -15,7 +15,7 @@ from ...events import Interrupt
 from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
 from ...view import clip_text, count_noun
 from ..notices import format_date
-from ..yes_no import NO, ask_yes_no
+from ..yes_no import ask_yes_no
 from .output import Rows, make_agent, print_text, show_parts
 from .permissions import describe_allowed
 
@@ -182,7 +182,7 @@ def forget_records(session: Session, arguments: list[str]) -> None:
 
     if arguments[:1] == ["maps"]:
         question = map_stores.make_forget_question()
-        sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", (*NO, ""))
+        sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", empty_is_no=True)
         print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
     keys = _choose_keys(session, arguments)

@@ -53,14 +53,9 @@ class FolderSearch:
         stamps = _read_stamps(self._folder)
         if len(stamps) > MOST_NOTEBOOKS or sum(size for _, size in stamps.values()) > MOST_BYTES:
             return {}
-        self._contents = {path: self._read_changed(path, stamp) for path, stamp in stamps.items()}
+        unchanged = {p: c for p, c in self._contents.items() if c.stamp == stamps.get(p)}
+        self._contents = {p: unchanged.get(p) or _read_content(p, s) for p, s in stamps.items()}
         return self._contents
-
-    def _read_changed(self, path: Path, stamp: Stamp) -> Content:
-        cached = self._contents.get(path)
-        return (
-            cached if cached is not None and cached.stamp == stamp else _read_content(path, stamp)
-        )
 
 
 def _read_stamps(folder: Path) -> dict[Path, Stamp]:

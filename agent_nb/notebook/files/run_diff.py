@@ -25,6 +25,7 @@ from ... import events as e
 from ...errors import UsageError
 from ...events import Event, content_text
 from ...record import PictureComparison, RecordedCall, normalize_value
+from ...view import count_noun
 from ...wire import fit_text
 
 Calls = dict[str, e.Call]  # by id
@@ -76,11 +77,11 @@ class Diff:
     def __str__(self) -> str:
         if not self.changes:
             return _escape_line(f"{self.a} and {self.b}: the same")
-        title = f"{self.a} → {self.b}: {_differences_in_words(len(self.changes))}"
+        title = f"{self.a} → {self.b}: {count_noun(len(self.changes), 'difference')}"
         return "\n".join([_escape_line(title), *_report_lines(self.changes)])
 
     def __repr__(self) -> str:
-        return f"<Diff {self.a} → {self.b}: {_differences_in_words(len(self.changes))}>"
+        return f"<Diff {self.a} → {self.b}: {count_noun(len(self.changes), 'difference')}>"
 
 
 def compare_runs(
@@ -236,7 +237,7 @@ def _report_lines(changes: Sequence[Change]) -> Iterator[str]:
         lines = list(_change_lines(change))
         yield from (f"    {_escape_line(line)}" for line in lines[:_MOST_LINES])
         if more := len(lines[_MOST_LINES:]):
-            yield f"    … {more} more line{'' if more == 1 else 's'}"
+            yield f"    … {count_noun(more, 'more line')}"
 
 
 def _change_lines(change: Change) -> Iterator[str]:
@@ -270,7 +271,3 @@ def _format_value(value: object) -> str:
 def _name_run(log: Sequence[Event], cell: str) -> str:
     name = log[0].run if log and log[0].run else "(no run)"
     return f"{name} (cell {cell})" if cell else name
-
-
-def _differences_in_words(n: int) -> str:
-    return f"{n} difference{'' if n == 1 else 's'}"

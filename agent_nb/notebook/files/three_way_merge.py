@@ -58,7 +58,8 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     )
     _set_all(metadata, METADATA_KEY, merged)
     for key in EXECUTION_KEYS:
-        _set_all(metadata, key, _choose_value(*(m.get(key) for m in metadata)))
+        before, our_value, their_value = (m.get(key) for m in metadata)
+        _set_all(metadata, key, their_value if our_value == before else our_value)
     for nb in versions:
         NotebookRuns(nb).refer_to_metadata()
     _agree_on_outputs([_key_by_id(nb) for nb in versions], runs)
@@ -155,11 +156,6 @@ def _copy_result(versions: list[Cell], shown: Cell) -> None:
     for cell in versions:
         cell["outputs"], cell["execution_count"] = outputs or [], count
         _set_all([_get_object(cell, "metadata")], TIMES_KEY, times)
-
-
-def _choose_value(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return the value of the side that changed it, ours if both sides changed it."""
-    return theirs if ours == base else ours
 
 
 def _set_all(objects: list[dict[str, Any]], key: str, value: Any) -> None:
