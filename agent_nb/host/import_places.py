@@ -35,10 +35,10 @@ class Places:
         self._projects = set(map(_find_project, folders)) - no_projects
         self._sites = _list_sites()
         absolute = [e for e in entries if os.path.isabs(e)]
-        self._trees: set[str] = set()
+        self._pth_entries: set[str] = set()
         # reading .pth files takes time: needed only if an entry is outside the sites
         if not all(_is_within(e, self._sites) for e in absolute):
-            self._trees = set(_read_pth_entries(self._sites))
+            self._pth_entries = set(_read_pth_entries(self._sites))
         self._known: dict[tuple[str, str], bool] = {}  # earlier answers of `is_in_project`
         above = {  # the folders above a project, unless they are installed
             e
@@ -61,7 +61,7 @@ class Places:
         return self._known[key]
 
     def _is_installed(self, entry: str) -> bool:
-        return entry in self._trees or _is_within(entry, self._sites)
+        return entry in self._pth_entries or _is_within(entry, self._sites)
 
     def _is_project_entry(self, entry: str) -> bool:
         if self._is_installed(entry):

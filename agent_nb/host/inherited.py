@@ -60,8 +60,8 @@ class Inherited(Generic[T]):
 
         return end
 
-    def give(self, thread: threading.Thread) -> None:
-        """Note the value of the running code for a thread that it starts."""
+    def note_starter(self, thread: threading.Thread) -> None:
+        """Give a thread the value of the running code, which starts it."""
         value = self.get()
         if value is not None:
             self._of_threads[thread] = value
@@ -90,7 +90,7 @@ def _replace_start() -> None:
     # would then lead in a circle
     def begin(thread: threading.Thread) -> None:
         for variable in tuple(_holds.values()):
-            variable.give(thread)
+            variable.note_starter(thread)
         start(thread)
 
     setattr(begin, _BELOW, start)

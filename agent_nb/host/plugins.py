@@ -46,9 +46,9 @@ def list_builtin(room: str) -> dict[str, str]:
     """Return public name -> module name of the built-in plug-ins of `room` (such as "models")."""
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
-    word = ATTRIBUTE[room]
+    name = ATTRIBUTE[room]
     # the text is searched, because importing every plug-in would load every library
-    offers = re.compile(rf"^(def {word}\(|{word}\s*[:=]|from \.\w+ import {word}\b)", re.MULTILINE)
+    offers = re.compile(rf"^(def {name}\(|{name}\s*[:=]|from \.\w+ import {name}\b)", re.MULTILINE)
     files = {f.stem: f for f in folder.glob("*.py") if f.stem != "__init__"}
     files |= {f.parent.name: f for f in folder.glob("*/__init__.py")}
     stems = [n for n, f in sorted(files.items()) if offers.search(f.read_text(encoding="utf-8"))]

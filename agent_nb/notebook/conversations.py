@@ -46,12 +46,12 @@ class Conversation:
         self.turns: list[Turn] = []
         self.running = ""
 
-    def before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
+    def runs_before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
         """Return the runs that `cell` sees, oldest first; none if it starts anew (`fresh`)."""
         return [turn.events for turn in self._turns_before(cell, fresh)]
 
     def count_foreign(self, cell: str, *, fresh: bool = False) -> int:
-        """Return how many of the runs of `before` come from records of other users."""
+        """Return how many of the runs of `runs_before` come from records of other users."""
         return sum(turn.foreign for turn in self._turns_before(cell, fresh))
 
     def _turns_before(self, cell: str, fresh: bool) -> list[Turn]:

@@ -33,7 +33,7 @@ _DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[:
 _LONGEST_DECORATORS = 40  # lines
 
 
-class Written(msgspec.Struct, frozen=True):
+class AtName(msgspec.Struct, frozen=True):
     """An `@name`, with `text` as it is written.
 
     cell: the number of `@cell:N`. paths: the files that it may name, the longest first.
@@ -47,13 +47,13 @@ class Written(msgspec.Struct, frozen=True):
     exact: bool = False
 
 
-def find_written(prompt: str) -> list[Written]:
+def find_at_names(prompt: str) -> list[AtName]:
     """Return the `@name`s of a prompt in order, at most `MOST_MENTIONS`."""
     starts = [at.start() for at in _AT.finditer(prompt)]
     if not starts:
         return []
     code = find_code(prompt)
-    mentions: list[Written] = []
+    mentions: list[AtName] = []
     for start in starts:
         if any(begin <= start < end for begin, end in code):
             continue
@@ -64,11 +64,11 @@ def find_written(prompt: str) -> list[Written]:
     return mentions
 
 
-def find_begun(prompt: str) -> str | None:
+def find_unfinished_name(prompt: str) -> str | None:
     """Return the unfinished name at the end of `prompt`, without its `@`; None without one."""
     start = max((at.start() for at in _AT.finditer(prompt)), default=-1)
     begun = prompt[start + 1 :]
-    if start < 0 or "\n" in begun or not _is_begun(begun):
+    if start < 0 or "\n" in begun or not _is_unfinished_name(begun):
         return None
     return None if any(begin <= start < end for begin, end in find_code(prompt)) else begun
 
@@ -78,7 +78,7 @@ def is_path(name: str) -> bool:
     return _PATH.fullmatch(name) is not None
 
 
-def _is_begun(name: str) -> bool:
+def _is_unfinished_name(name: str) -> bool:
     if name.startswith('"'):
         return '"' not in name[1:]
     return not name or is_path(name) or CELL.startswith(name) or _is_cell(name)
@@ -89,12 +89,12 @@ def _is_cell(name: str) -> bool:
     return number != name and (not number or number.isdecimal())
 
 
-def _read_name(prompt: str, start: int) -> Written | None:
+def _read_name(prompt: str, start: int) -> AtName | None:
     """Return the `@name` that begins at `start`, None if no name follows the `@`."""
     if (cell := _CELL.match(prompt, start + 1)) is not None:
-        return Written(f"@{cell[0]}", cell=int(cell[1]))
+        return AtName(f"@{cell[0]}", cell=int(cell[1]))
     if (quoted := _QUOTED.match(prompt, start + 1)) is not None:
-        return Written(f"@{quoted[0]}", paths=(quoted[1],))
+        return AtName(f"@{quoted[0]}", paths=(quoted[1],))
     path = _PATH.match(prompt, start + 1)
     if path is None:
         return None
@@ -104,7 +104,7 @@ def _read_name(prompt: str, start: int) -> Written | None:
     name = variable[0] if variable is not None else ""
     after_name = path_text[len(name) :]
     # only a dot, an ellipsis or a dash may follow a variable: `@data/x` can only be a path
-    return Written(
+    return AtName(
         f"@{unpunctuated or path_text}",
         paths=tuple(dict.fromkeys(filter(None, (path_text, unpunctuated)))),
         variable=name if not after_name or after_name[0] in ".…-" else "",

@@ -26,17 +26,17 @@ def heard(runs):
 
 
 def test_a_new_cell_sees_all_turns():
-    assert heard(said("a", "b").before("c")) == "ab"
+    assert heard(said("a", "b").runs_before("c")) == "ab"
 
 
 def test_a_cell_that_runs_again_sees_only_the_turns_before_it():
-    assert heard(said("a", "b", "c").before("b")) == "a"
+    assert heard(said("a", "b", "c").runs_before("b")) == "a"
 
 
 def test_running_again_replaces_the_turn_and_drops_the_later_ones():
     conversation = said("a", "b", "c", "d")
     assert conversation.commit(turn("b", "B")) == 2
-    assert heard(conversation.before("e")) == "aB"
+    assert heard(conversation.runs_before("e")) == "aB"
 
 
 def test_what_a_live_rerun_drops_is_known_before_it_runs():
@@ -47,17 +47,17 @@ def test_what_a_live_rerun_drops_is_known_before_it_runs():
 def test_a_replay_leaves_the_later_turns():
     conversation = said("a", "b", "c")
     assert conversation.commit(turn("b", "B"), live=False) == 0
-    assert heard(conversation.before("e")) == "aBc"
+    assert heard(conversation.runs_before("e")) == "aBc"
 
 
 def test_a_fresh_turn_hides_what_was_before_it():
     conversation = said("a", "b", "c", fresh="b")
-    assert heard(conversation.before("d")) == "bc"
-    assert conversation.before("b", fresh=True) == []
+    assert heard(conversation.runs_before("d")) == "bc"
+    assert conversation.runs_before("b", fresh=True) == []
 
 
 def test_cells_before_a_fresh_turn_still_see_their_own_past():
-    assert heard(said("a", "b", "c", fresh="c").before("b")) == "a"
+    assert heard(said("a", "b", "c", fresh="c").runs_before("b")) == "a"
 
 
 def test_a_live_rerun_drops_turns_only_up_to_the_next_fresh_one():
@@ -70,7 +70,7 @@ def test_a_turn_can_be_forgotten():
     conversation = said("a", "b")
     assert conversation.forget("a")
     assert not conversation.forget("a")
-    assert heard(conversation.before("c")) == "b"
+    assert heard(conversation.runs_before("c")) == "b"
 
 
 def test_conversations_are_separate_and_can_be_reset():
@@ -78,8 +78,8 @@ def test_conversations_are_separate_and_can_be_reset():
     conversations["x"].commit(turn("a"))
     conversations["y"].commit(turn("b"))
     assert conversations.reset("x") == 1
-    assert conversations["x"].before("c") == []
-    assert heard(conversations["y"].before("c")) == "b"
+    assert conversations["x"].runs_before("c") == []
+    assert heard(conversations["y"].runs_before("c")) == "b"
     assert conversations.reset() == 1
 
 

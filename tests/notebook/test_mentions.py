@@ -19,7 +19,7 @@ from agent_nb.notebook.cell.staleness import list_cell_states
 from agent_nb.notebook.commands.output import make_agent
 from agent_nb.notebook.completion.names import cell_numbers
 from agent_nb.notebook.mentions import _read_name as read_name
-from agent_nb.notebook.mentions import find_begun, find_written
+from agent_nb.notebook.mentions import find_at_names, find_unfinished_name
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
 from agent_nb.record.signing import sign_record, user_key
 
@@ -68,7 +68,7 @@ def replayed(nb):
 )
 def test_a_name_stands_after_space_or_bracket_and_not_in_code(prompt, names):
     expected = ["@data/x.csv", '@"my file.csv"', "@cell:3", "@cell"] if names is None else names
-    assert [w.text for w in find_written(prompt)] == expected
+    assert [w.text for w in find_at_names(prompt)] == expected
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_a_name_stands_after_space_or_bracket_and_not_in_code(prompt, names):
     ],
 )
 def test_a_name_is_begun_where_one_may_stand(prompt, begun):
-    assert find_begun(prompt) == begun
+    assert find_unfinished_name(prompt) == begun
 
 
 def test_many_marks_are_read_in_time_that_grows_with_the_text():
-    assert len(find_written("@a `" * 50_000)) <= 50
-    assert len(find_written("@a\n" * 50_000 + "def f(): ...")) == 50
+    assert len(find_at_names("@a `" * 50_000)) <= 50
+    assert len(find_at_names("@a\n" * 50_000 + "def f(): ...")) == 50
 
 
 def test_a_variable_is_described_although_no_tool_reads_it(agent):
@@ -188,7 +188,7 @@ def test_files_outside_or_with_secrets_are_never_read(agent, tmp_path, monkeypat
 def test_no_name_is_read_beyond_the_most_mentions(monkeypatch):
     read = []
     monkeypatch.setattr(mentions_of, "_read_name", lambda *at: read.append(at) or read_name(*at))
-    assert len(find_written("@a `x` " * 500)) == len(read) == mentions_of.MOST_MENTIONS
+    assert len(find_at_names("@a `x` " * 500)) == len(read) == mentions_of.MOST_MENTIONS
 
 
 def test_a_cell_is_sent_with_its_result_and_kept_by_its_id(notebook):

@@ -35,7 +35,7 @@ ACTS_FOR_USER = True
 LONGEST_WAIT = 1.0  # s; for clicks (after a kernel's first widgets), or until a view shows the call
 MOST_ATTEMPTS = 3  # unclear answers after which the call is denied
 #: The schema of a call's arguments, and a function that returns the fault in edited ones, or "".
-Described = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
+SchemaAndCheck = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 #: Action -> the function that its button calls, from any thread, with the payload of the click.
 Actions = dict[str, Callable[..., Any]]
 EDIT = ("e", "edit")  # the answers that ask for new arguments
@@ -167,7 +167,7 @@ def _make_actions(
             decision = Decision(False, by="click", reason=reason)
         answer(question.call_id, decision)
 
-    def describe(payload: Mapping[str, Any]) -> Described | None:
+    def describe(payload: Mapping[str, Any]) -> SchemaAndCheck | None:
         """Return None if the question is closed or its tool is unknown."""
         question = find_question(payload)
         if question is None or question.tool is None:

@@ -35,7 +35,7 @@ from ..file_text import decode_text, describe_text, one_name
 from ..files.library import Library
 from ..files.notebook_file import NotebookFile
 from ..identity import Cell
-from ..mentions import Written, find_written
+from ..mentions import AtName, find_at_names
 from .context_cells import describe_cell, readable_cells
 from .ran_cells import RanCell
 
@@ -99,7 +99,7 @@ class MentionTargets:
 
     def resolve(self, written: str, prompt: str) -> Pointed:
         """Return what the `@name`s in a cell's text mean; `prompt`: the text as it is sent."""
-        names = find_written(written)
+        names = find_at_names(written)
         if not names:
             return Pointed()
         clean = partial(redact_text, secrets=collect_secrets())
@@ -114,7 +114,7 @@ class MentionTargets:
         return Pointed(mentions, tuple(target.text for target in targets.values() if target.text))
 
     def _find_target(
-        self, name: Written, variables: Collection[str], prompt: str, clean: Callable[[str], str]
+        self, name: AtName, variables: Collection[str], prompt: str, clean: Callable[[str], str]
     ) -> _Target | None:
         """Return what an `@name` means; None: it is plain text."""
         if name.cell is not None:
@@ -128,7 +128,7 @@ class MentionTargets:
                 return target
         return as_variable if variable in variables else None
 
-    def _find_cell(self, name: Written, prompt: str, clean: Callable[[str], str]) -> _Target | None:
+    def _find_cell(self, name: AtName, prompt: str, clean: Callable[[str], str]) -> _Target | None:
         """Return the cell that the record means (as it ran here, else as saved), else cell N."""
         readable = readable_cells(self._shell, self._cell, self.file)
         recorded = self._find_recorded(name.text, prompt)

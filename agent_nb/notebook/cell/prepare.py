@@ -86,7 +86,7 @@ def prepare_inputs(
     return PromptInputs(
         prompt,
         attachments=[*(namespace.get(name, name) for name in pictures), *prompt.pictures],
-        history=conversation.before(cell.key, fresh=options.new),
+        history=conversation.runs_before(cell.key, fresh=options.new),
         foreign_count=conversation.count_foreign(cell.key, fresh=options.new),
         notes=turn_remarks(rebuilt, conversation.count_dropped(cell.key)),
     )

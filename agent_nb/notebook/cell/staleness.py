@@ -131,7 +131,7 @@ def _choose_history(
     conversation = next((c for c in session.conversations if c.name == options.conversation), None)
     if conversation is None or all(turn.cell != cell.key for turn in conversation.turns):
         return recorded
-    return conversation.before(cell.key, fresh=options.new)
+    return conversation.runs_before(cell.key, fresh=options.new)
 
 
 def _compute_inputs(

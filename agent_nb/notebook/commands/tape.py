@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _USAGE = (
     "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
 )
-# option -> reads its value; in the order of the arguments of `NotebookTape.limit`
+# option -> the function that reads its value
 _LIMITS: dict[str, Callable[[str], float]] = {"--rpm": int, "--concurrency": int, "--budget": float}
 
 
@@ -36,7 +36,7 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
 
     start_tape(session)
     if limits and session.tape is not None:
-        session.tape.limit(*(limits.get(name) for name in _LIMITS))
+        session.tape.limit(limits.get("--rpm"), limits.get("--concurrency"), limits.get("--budget"))
     print_text(
         "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
     )

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from ..mentions import find_begun
+from ..mentions import find_unfinished_name
 
 CELL = "%%agent"
 LITERAL = ("--map", "--from")  # options with which `@name` means nothing
@@ -46,7 +46,7 @@ def parse_typed(text: str, line: int, column: int) -> Typed | None:
         return _split_typed("cell", before.lstrip()[len(CELL) :])
     if line < first or any(word.partition("=")[0] in LITERAL for word in lines[first].split()):
         return None
-    begun = find_begun("\n".join([*lines[first + 1 : line], before]))
+    begun = find_unfinished_name("\n".join([*lines[first + 1 : line], before]))
     return Typed("mention", (), begun) if begun is not None else None
 
 

@@ -72,7 +72,7 @@ class Item(msgspec.Struct, frozen=True):
     calls: Sequence[str] = ()  # as text, equal ones of rows once
     count: int = 0  # how many calls are listed
     clipped: int = 0  # arguments and answers not shown in full
-    looking: int = 0  # calls without an effect, which are only counted
+    quiet_calls: int = 0  # calls without an effect, which are only counted
     problem: str = ""  # why it is not signed
     answers: Sequence[str] = ()  # of a taped model call, as text
 
@@ -80,8 +80,8 @@ class Item(msgspec.Struct, frozen=True):
         if self.problem:
             return f"  {self.run}: {self.problem}"
         count = f"{self.count or 'no'} call{'' if self.count == 1 else 's'}"
-        only_look = f"that only look{'s' if self.looking == 1 else ''}"
-        unlisted = f" (and {self.looking} {only_look})" if self.looking else ""
+        only_look = f"that only look{'s' if self.quiet_calls == 1 else ''}"
+        unlisted = f" (and {self.quiet_calls} {only_look})" if self.quiet_calls else ""
         served = "an answer of a model, with " if self.record.get("tape") else ""
         return "\n".join([f"  {self.run}: {served}{count}{unlisted}", *self.answers, *self.calls])
 
@@ -169,18 +169,18 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
         f"{_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
         for call, count in calls.listed
     ]
-    if calls.looking:
-        noun = "call that only looks" if calls.looking == 1 else "calls that only look"
-        lines.append(f"{calls.looking} {noun}")
+    if calls.quiet_calls:
+        noun = "call that only looks" if calls.quiet_calls == 1 else "calls that only look"
+        lines.append(f"{calls.quiet_calls} {noun}")
     verb = "serves" if record.get("tape") else "can run again"
     return [f"{verb}: {line}" for line in lines]
 
 
 class _Calls(msgspec.Struct, frozen=True):
-    """The calls of a record: those that are listed, with their counts, and how many only look."""
+    """The calls of a record: those to list, with their counts, and how many are only counted."""
 
     listed: list[tuple[RecordedCall, int]]
-    looking: int = 0
+    quiet_calls: int = 0
 
 
 def _read_calls(record: Record, quiet: Collection[str]) -> _Calls:
@@ -241,7 +241,7 @@ def _review_record(
         calls=call_texts,
         count=sum(count for _, count in calls.listed),
         clipped=sum(text.count(CLIPPED) for text in [*call_texts, *answer_texts]),
-        looking=calls.looking,
+        quiet_calls=calls.quiet_calls,
     )
 
 
