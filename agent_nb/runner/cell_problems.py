@@ -288,23 +288,16 @@ def _check_code_runs(
 
 
 def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
-    """Return a drift as a problem: first event, both sides, and why the function ran again."""
+    """Return a drift as a problem: its first event, both sides, and why the function ran again."""
     if how := drift.get("how"):
         difference = [str(how)]
     else:
         recorded, fresh = str(drift.get("recorded", "")), str(drift.get("fresh", ""))
         difference = SideBySide(recorded, fresh).unified_diff()
-    text = "\n".join(
-        [f"{name}: {_describe_drift_head(drift)}", *difference, *_explain_rerun(drift)]
-    )
-    return Problem(text=text, kind="drift")
-
-
-def _describe_drift_head(drift: Mapping[str, Any]) -> str:
-    """Return the sentence about the first event that differs."""
-    name, seq = drift.get("name"), drift.get("seq")
+    tool, seq = drift.get("name"), drift.get("seq")
     call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
-    return f"{name} gave another result when it ran again: event {seq}, the result of {name}{call}"
+    head = f"{name}: {tool} gave another result when it ran again: event {seq}, the result of {tool}{call}"
+    return Problem(text="\n".join([head, *difference, *_explain_rerun(drift)]), kind="drift")
 
 
 def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:

@@ -61,12 +61,11 @@ def _read_setting(notebook: Path, name: str) -> tuple[Path, Any]:
     The value is [] without a file or an entry. Raises UsageError for a file that cannot be read.
     """
     folders = notebook.resolve().parents
-    # a relative path stands for no file
-    file = next((f for folder in folders if (f := folder / FILE).is_file()), Path(FILE))
-    value: Any = {}
+    file = next((f for folder in folders if (f := folder / FILE).is_file()), None)
+    if file is None:
+        return Path(FILE), []
     try:
-        if file.is_absolute():
-            value = tomllib.loads(file.read_text(encoding="utf-8"))
+        value: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise UsageError(f"{file} cannot be read: {fault}") from None
     for key in ("tool", "agent_nb", name):

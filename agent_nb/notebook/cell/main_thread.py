@@ -29,7 +29,7 @@ from ...errors import Cancelled, ToolError
 from ...tools import CallDisplays, Collector, Outcome, convert_error, current_call, enter_call
 from .capture import capture_job
 from .interrupts import Interrupts
-from .open_figures import OpenFigures
+from .open_figures import add_open_figures, find_open_figures
 
 Fault = BaseException | None  # the exception of a job; None if it returned a value
 LONGEST_TRACEBACK = 6000  # characters of a traceback that a model reads
@@ -145,7 +145,7 @@ class MainThread:
         shell, checkpoint = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, checkpoint, displays) as capture:
             in_terminal = getattr(shell, "kernel", None) is None
-            already_open = list(OpenFigures.find().values()) if in_terminal else []
+            already_open = list(find_open_figures().values()) if in_terminal else []
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -157,7 +157,7 @@ class MainThread:
                 shell.events.trigger("post_execute")
                 shell.events.trigger("post_run_cell", result)
                 if in_terminal:
-                    OpenFigures.keep(displays, already_open)
+                    add_open_figures(displays, already_open)
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault

@@ -22,30 +22,26 @@ from ...tools import CallDisplays
 WITHOUT_WINDOWS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 
 
-class OpenFigures:
-    """The figures that pyplot has open."""
+def find_open_figures() -> dict[int, Any]:
+    """Return the figures that pyplot has open, by number; {} without pyplot."""
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    figures: dict[int, Any] = {}
+    with suppress(Exception):  # foreign code
+        if pyplot is not None and (numbers := list(pyplot.get_fignums())):
+            # `pyplot.figure` returns a figure by number, and makes it the current one
+            current = pyplot.gcf().number
+            figures = {number: pyplot.figure(number) for number in numbers}
+            pyplot.figure(current)
+    return figures
 
-    @staticmethod
-    def find() -> dict[int, Any]:
-        """Return the figures by number, {} without pyplot."""
-        pyplot: Any = sys.modules.get("matplotlib.pyplot")
-        figures: dict[int, Any] = {}
+
+def add_open_figures(displays: CallDisplays, known: Sequence[Any]) -> None:
+    """Add the open figures to the displays of a call, without those `known` before it."""
+    for figure in find_open_figures().values():
+        if any(figure is other for other in known):
+            continue
+        displays.add_figure(figure)
         with suppress(Exception):  # foreign code
-            if pyplot is not None and (numbers := list(pyplot.get_fignums())):
-                # `pyplot.figure` returns a figure by number, and makes it the current one
-                current = pyplot.gcf().number
-                figures = {number: pyplot.figure(number) for number in numbers}
-                pyplot.figure(current)
-        return figures
-
-    @classmethod
-    def keep(cls, displays: CallDisplays, known: Sequence[Any]) -> None:
-        """Add the open figures to the displays of a call, without those `known` before it."""
-        for figure in cls.find().values():
-            if any(figure is other for other in known):
-                continue
-            displays.add_figure(figure)
-            with suppress(Exception):  # foreign code
-                pyplot = sys.modules["matplotlib.pyplot"]
-                if str(pyplot.get_backend()).lower() in WITHOUT_WINDOWS:
-                    pyplot.close(figure)
+            pyplot = sys.modules["matplotlib.pyplot"]
+            if str(pyplot.get_backend()).lower() in WITHOUT_WINDOWS:
+                pyplot.close(figure)

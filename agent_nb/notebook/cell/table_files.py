@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import importlib
 import io
 import types
 import zipfile
@@ -77,13 +78,7 @@ def _shorten_error(fault: Exception) -> str:
 
 def _import_library(library: Library, name: str) -> Any:
     try:
-        if library == "polars":
-            import polars
-
-            return polars
-        import pandas
-
-        return pandas
+        return importlib.import_module(library)
     except ImportError:
         raise UsageError(
             f"{name} becomes a frame, which needs a package: pip install pandas"

@@ -81,13 +81,11 @@ def reset_conversations(session: Session, arguments: list[str]) -> None:
 
 def find_run(session: Session, arguments: list[str]) -> Run:
     """Return the first run whose id begins with the argument, or the latest. Raises UsageError."""
-    runs = [run for listed in session.runs.values() for run in listed]
-    if not runs:
+    if session.latest is None:
         raise UsageError("No run yet in this session.")
     if not arguments:
-        latest = session.latest
-        assert latest is not None
-        return latest
+        return session.latest
+    runs = [run for listed in session.runs.values() for run in listed]
     matching = [run for run in runs if run.id.startswith(arguments[0])]
     if not matching:
         raise UsageError(

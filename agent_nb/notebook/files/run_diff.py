@@ -68,9 +68,6 @@ class Diff:
     def __init__(self, a: str, b: str, changes: Sequence[Change]) -> None:
         self.a, self.b, self.changes = a, b, list(changes)
 
-    def __bool__(self) -> bool:
-        return bool(self.changes)
-
     def __len__(self) -> int:
         return len(self.changes)
 
