@@ -1,6 +1,7 @@
 """Which differences of two results count in a test."""
 
 import datetime
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -371,6 +372,16 @@ def test_a_pattern_of_the_project_is_masked_and_listed():
     assert not compare_results("build 1abc", "build 2abc", RECORDED, NOW, rules=rules).same
 
 
+def test_a_recorded_folder_longer_than_any_path_takes_no_memory():
+    text = "".join(f"/{n}" for n in range(5000))
+    tracemalloc.start()
+    try:
+        assert not Folders(work=[len(text) // 2, "x"]).find_roles(text)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_folder_is_recorded_without_its_name():
     assert "secret" not in str(digest_folder("/home/x/secret project"))
 
@@ -393,6 +404,19 @@ def test_a_record_of_an_impossible_time_is_compared(span):
     now = Side(span=Span(1.7e9, 1.7e9))
     pair = "Jan 01 10:00 notes.txt", "Jan 01  2024 notes.txt"
     assert not compare_results(*pair, Side(span=span), now).same
+
+
+@pytest.mark.parametrize("digits", [11, 5000])
+def test_a_number_too_large_for_a_date_is_compared(digits):
+    old, new = (f"datetime.date(2026, {digit * digits}, 1)" for digit in "89")
+    assert not compare_results(old, new, RECORDED, NOW).same
+
+
+@pytest.mark.parametrize("elapsed", ["::", "1:2:3:4", "1.2.3:4"])
+def test_a_time_that_no_shell_prints_is_compared(elapsed):
+    old, new = (f"0.0{n}user 0.00system {elapsed}elapsed 9%CPU" for n in "12")
+    measures = Measures(commands=True)
+    assert not compare_results(old, new, RECORDED, NOW, measures=measures).same
 
 
 @pytest.mark.parametrize("zone", ["JST-9", "UTC0", "Nowhere/Town", "../x"])

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
 from typing import Any
@@ -218,24 +219,22 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 def _list_days(parts: Parts) -> Iterator[date]:
     """Yield the days that a value may name; days that do not exist are left out."""
     texts = (parts.get("date"), (parts.get("datetime_digits") or "")[:8], parts.get("date_digits"))
-    dates: list[tuple[int, ...]] = []  # year, month, day
+    dates: list[Sequence[str]] = []  # year, month, day
     if text := next(filter(None, texts), None):
         digits = text.replace("-", "")
-        dates = [(int(digits[:4]), int(digits[4:6]), int(digits[6:]))]
+        dates = [(digits[:4], digits[4:6], digits[6:])]
     elif text := parts.get("arguments"):
-        dates = [tuple(map(int, text.split(", ")[:3]))]
+        dates = [text.split(", ")[:3]]
     elif year := parts.get("year"):
-        full, day = int(year) + (2000 if len(year) == 2 else 0), int(parts.get("day") or 0)
+        full, day = f"20{year}" if len(year) == 2 else year, parts.get("day") or ""
         if name := parts.get("month"):
-            dates = [(full, _MONTHS.index(name) + 1, day)]
+            dates = [(full, str(_MONTHS.index(name) + 1), day)]
         else:
-            number = int(parts.get("month_number") or 0)
+            number = parts.get("month_number") or ""
             dates = [(full, number, day), (full, day, number)]
-    for numbers in dates:
-        try:
-            yield date(*numbers)
-        except ValueError:
-            continue
+    for year_month_day in dates:
+        with suppress(ValueError, OverflowError):  # a number may have any length
+            yield date(*map(int, year_month_day))
 
 
 def _time_of_day(parts: Parts) -> tuple[float, float]:

@@ -53,7 +53,7 @@ _SHELL_FORMS = (
     # "Finished in 0.42s", time=12.3 ms (ping), the output of /usr/bin/time, 3.5 MB/s
     rf"\b(?:in|took|after) {_TIME}{_END}",
     rf"\btime[=:] ?{_TIME}{_BEHIND}",
-    r"(?m)^(?P<time>[\d.]+)user (?P<time2>[\d.]+)system (?P<time3>[\d:.]+)elapsed (?:\d+|\?)%CPU",
+    rf"(?m)^(?P<time>{_NUMBER})user (?P<time2>{_NUMBER})system (?P<time3>(?:\d+:){{0,2}}{_NUMBER})elapsed (?:\d+|\?)%CPU",
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>[kKMG]?i?B/s)\b",
 )
 _LINE_FORMS = (

@@ -34,6 +34,7 @@ _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
 _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")
 _PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST_PATH = 1024  # characters of a path before the name of a folder of packages
+_LONGEST_FOLDER = 4096  # characters of a path; longer ones would fill the memory in `_find_path`
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
 # `tempfile` makes up 8 characters of `_RANDOM_ALPHABET`. In two names, up to 3 of them may be equal
 # by chance.
@@ -174,7 +175,8 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
 def _find_path(folder: Any, text: str, starts: Sequence[int]) -> str:
     """Return the path at one of `starts` that has the length and digest `folder`, else ""."""
     length, digest = folder if isinstance(folder, list) and len(folder) == 2 else (0, "")
-    if not isinstance(length, int) or length <= 1:  # "/" would be found in every text
+    # "/" would be found in every text
+    if not isinstance(length, int) or not 1 < length <= _LONGEST_FOLDER:
         return ""
     for path in dict.fromkeys(text[start : start + length] for start in starts):
         if len(path) == length and digest_value(path) == digest:
