@@ -3,8 +3,8 @@
 Why one file: pictures of prompts and of results need the same checks and the same redaction.
 
 Rules
-- The data behind a figure (`record.figure_data`) contains text: it is kept only if the caller
-  passes a function that removes secrets.
+- A name, a display and the data behind a figure (`record.figure_data`) contain text, from which
+  secrets are removed. Without a function that does this, the data are left out.
 - The text chunks of a picture are neither recorded nor sent (`without_text`).
 """
 
@@ -24,7 +24,8 @@ Hide = Callable[[Any], Any]  # removes secrets from a value
 def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[Picture, ...]:
     """Return attachments as `{media_type, data}`, with `name` if they have one.
 
-    With `hide` a figure keeps its data, without secrets. Raises UsageError for a non-image.
+    `hide` is applied to the names and to the data of figures; None leaves these data out. Raises
+    UsageError for an attachment that is not an image.
     """
     return tuple(_clean_picture(attachment, hide) for attachment in attachments)
 
@@ -56,9 +57,10 @@ def _clean_picture(attachment: Any, hide: Hide | None) -> Picture:
 
     attachment = plain_value(attachment)
     if isinstance(attachment, Mapping) and (clean := Shown.clean_picture(attachment)) is not None:
-        name = attachment.get("name")
-        name_entry = {"name": name} if isinstance(name, str) and name else {}
-        return {**clean, **name_entry, **_redact_figure_data(attachment, hide)}
+        name = clean_value(attachment.get("name"))
+        if isinstance(name, str) and name:
+            clean["name"] = name if hide is None else hide(name)
+        return {**clean, **_redact_figure_data(attachment, hide)}
     block = image_block(attachment)
     return {"media_type": block.media_type, "data": block.data}
 

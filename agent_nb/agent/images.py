@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..errors import UsageError
 from ..models import ImageBlock
 from ..wire import media_type
 
-MOST_BYTES = 20 * 1024 * 1024  # bytes
+MOST_BYTES = 20 * 1024 * 1024  # of an image file
 
 
 def image_block(source: Any) -> ImageBlock:
@@ -71,16 +72,17 @@ def _read_file(path: Path) -> bytes:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{path} is larger than {MOST_BYTES / 1e6:.0f} MB. Make it smaller.")
         return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"The image {path} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"The image {path} cannot be read: {reason}.") from None
 
 
-def _draw(write: Any, options: dict[str, str], source: Any) -> bytes:
+def _draw(write: Callable[..., object], options: dict[str, str], source: Any) -> bytes:
     """Return what the method `write` of `source` writes with `options`. Raises UsageError."""
     buffer = io.BytesIO()
     try:
         write(buffer, **options)
-    except (TypeError, ValueError, OSError) as error:
+    except Exception as error:  # many objects have a `save` that writes no picture
         raise UsageError(
             f"{_describe_source(source)} could not be written as PNG: {error}."
         ) from None

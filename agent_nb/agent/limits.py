@@ -4,7 +4,7 @@ Why apart from the loop: bills, sub-agents and resumed runs count with the same 
 
 Rules
 - 0, None and infinity mean unlimited.
-- The meter only counts; the loop decides what a hit limit means.
+- The meter only counts; the loop decides what happens at a limit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LEAST_COST = 0.0001  # dollars
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run ends; 0 and None: unlimited.
 
-    `turns`: answered requests to the model. `failures`: tool failures in a row; a turn that cannot
-    be used counts as one. `tokens`: sent and written. `cost`: US dollars. `seconds`: of the run.
+    `turns`: answered requests to the model. `tool_calls`: of the whole run. `failures`: tool
+    failures in a row; a turn that cannot be used counts as one. `tokens`: sent and written. `cost`:
+    US dollars. `seconds`: of the run.
     """
 
     turns: int = 30
@@ -40,13 +41,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
-    """Return the default limits, changed by `values`; a `Limits` is returned as it is.
+    """Return the default limits, changed by `values`, with 0 for every unlimited one of these.
 
     Raises UsageError for an unknown name, and for a value other than None or a number >= 0.
     """
-    if isinstance(values, Limits):
-        return values
     known = Limits.__struct_fields__
+    if isinstance(values, Limits):
+        values = {name: getattr(values, name) for name in find_chosen(values)}
     numbers: dict[str, Any] = plain_value(values or {})
     for name, value in numbers.items():
         if name not in known:
@@ -61,14 +62,13 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
 
 
 def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
-    """Return the names of the limits that the user chose.
-
-    Of a `Limits`, these are the limits that differ from the default.
-    """
+    """Return the names of the limits that the user chose; of a `Limits`, those not the default."""
     if not isinstance(values, Limits):
         return frozenset(values or ())
-    default = msgspec.structs.asdict(Limits())
-    return frozenset(k for k, v in msgspec.structs.asdict(values).items() if v != default[k])
+    default = Limits()
+    return frozenset(
+        name for name in Limits.__struct_fields__ if getattr(values, name) != getattr(default, name)
+    )
 
 
 class Meter:
@@ -126,13 +126,13 @@ class Meter:
         return ""
 
     def calls_left(self) -> int | None:
-        """Return how many tool calls may still run (None: unlimited)."""
+        """Return how many more tool calls may run; None if their number is not limited."""
         return max(self.limits.tool_calls - self.tool_calls, 0) if self.limits.tool_calls else None
 
     def remaining(self) -> dict[str, float]:
         """Return, by name, the unused part of each finite limit that a sub-agent shares.
 
-        At least 1, or `LEAST_COST`, since 0 means unlimited.
+        A part is at least 1 (of `cost`: `LEAST_COST`), since 0 means unlimited.
         """
         limits, total = self.limits, self.total
         table = (  # name, limit, used amount
@@ -147,10 +147,11 @@ class Meter:
     def near_limit(self) -> str:
         """Return the first limit that is nearly used up, in words; "" if none is.
 
-        One turn, or a tenth of the tokens or dollars, is left: the model is then asked to finish.
+        A limit is nearly used up if one turn, or a tenth of the tokens or dollars, is left. The
+        next request then asks the model to finish.
         """
         turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
-        table = (  # limit, used amount, amount after which one turn is left, words
+        table = (  # limit, used amount, amount from which it is nearly used up, words
             (turns, self.turns, turns - 1, _count_noun(turns, "turn")),
             (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
             (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),

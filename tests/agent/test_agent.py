@@ -13,7 +13,7 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.agent.compaction import ask_for_summary, request_summary
-from agent_nb.agent.limits import Meter, limits_from
+from agent_nb.agent.limits import Limits, Meter, limits_from
 from agent_nb.errors import AgentError, RunFailed, UsageError
 from agent_nb.models import parts
 from agent_nb.models.parts import Text
@@ -353,6 +353,11 @@ def test_continued_requests_still_count_when_a_run_goes_on():
 def test_an_endless_summary_is_cut_off():
     said, _ = anyio.run(ask_for_summary, Endless(ENDLESS["text"]), request_summary([]))
     assert said.startswith("word")
+
+
+@pytest.mark.parametrize("name", Limits.__struct_fields__)
+def test_none_means_unlimited_in_a_limits_object_too(name):
+    assert agent(["x"], limits=Limits(**{name: None})).run_sync("go").status == "ok"
 
 
 def test_an_unknown_limit_is_refused():

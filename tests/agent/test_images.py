@@ -62,6 +62,11 @@ class Broken:
         raise ValueError("mode F")
 
 
+class Model:
+    def save(self, folder, format="pt"):  # noqa: A002  (Pillow's name)
+        folder.mkdir()
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -70,7 +75,9 @@ class Broken:
         (pd.DataFrame({"a": [1]}), r"DataFrame is a table.*\{\{ its name \}\}.*--map"),
         (pd.Series([1]), "Series is a table"),
         ("none.png", "none.png cannot be read: No such file"),
+        ("a\0.png", "cannot be read: embedded null byte"),
         (Broken(), "could not be written as PNG: mode F"),
+        (Model(), "could not be written as PNG: .*has no attribute 'mkdir'"),
     ],
 )
 def test_a_source_that_is_not_an_image_is_a_usage_error(source, words):

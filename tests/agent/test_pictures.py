@@ -47,6 +47,15 @@ def test_the_pictures_of_a_tool_stand_in_its_result():
     assert (result.content, result.attachments) == ("seen", (attached(PLAIN),))
 
 
+def test_the_name_of_a_picture_of_a_prompt_has_no_secret():
+    key = SECRET.decode()
+    named = {**attached(PLAIN), "name": f"plot({key!r})"}
+    log = wait(lambda: Agent(Scripted(["ok"]), secrets={"K": key})("go", attachments=[named])).log
+    (user,) = log.of("user")
+    assert user.attachments[0]["name"].startswith("plot(")
+    assert key not in log.to_ndjson()
+
+
 def test_a_picture_has_no_text_in_the_log_whatever_made_the_outcome():
     @tool
     def leak():
