@@ -69,7 +69,7 @@ class Questions:
             try:
                 return await self._ask_both(remote, local or self._local_source, question)
             finally:
-                del self._open[question.call_id]
+                self._open.pop(question.call_id, None)  # `answer` has removed an answered one
 
         return ask
 
@@ -103,15 +103,14 @@ class Questions:
         reason: str = "",
         by: str = "remote",
     ) -> bool:
-        """Answer the question about a call; return whether one was open.
+        """Answer the question about a call; return whether one was open: the first answer counts.
 
         `args`: edited arguments, for the call to run with. The other fields are those of the
         `Decision`.
         """
-        entry = self._open.get(call_id)
-        if entry is None or entry[0].done():
+        remote, _ = self._open.pop(call_id, (None, None))
+        if remote is None or remote.done():
             return False
-        remote, _ = entry
         with suppress(RuntimeError):  # its loop is closed: the run is over
             remote.get_loop().call_soon_threadsafe(
                 _set_answer, remote, Decision(allow, args=args, scope=scope, by=by, reason=reason)

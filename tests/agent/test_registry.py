@@ -174,6 +174,21 @@ def test_an_answer_nearby_counts_as_it_is():
     )
 
 
+def test_the_second_of_two_remote_answers_at_once_is_reported_as_too_late():
+    async def main():
+        questions = Questions()
+        questions.reachable_while(lambda: True)
+        source = questions.combine_with(None)
+        waiting = asyncio.create_task(source(Question("c", "touch", {})))
+        await asyncio.sleep(0)
+        answers = [questions.answer("c", allow=allow) for allow in (False, True)]
+        assert questions.find_open("c") is None
+        return answers, await waiting
+
+    answers, decision = wait(main)
+    assert (answers, decision.allow) == ([True, False], False)
+
+
 def test_the_first_answer_counts_and_the_other_asker_is_given_up():
     ended = []
 
