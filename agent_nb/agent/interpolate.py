@@ -16,7 +16,9 @@ Rules
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from types import CodeType
 from typing import Any
@@ -225,15 +227,37 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "numpy.ndarray": _describe_array,
     "polars.DataFrame": _describe_polars,
 }
-_BRACKETS = {list: ("[", "]"), tuple: ("(", ")")}  # of a repr; sets and dicts have braces
+_COLLECTIONS = (list, tuple, dict, set, frozenset)
 
 
 def _bounded_repr(value: Any) -> str:
     """Return the repr of `value`; a long list, tuple, set or dict is cut after its first items."""
-    if isinstance(value, dict) and len(value) > MOST_ITEMS:
-        inside = ", ".join(f"{k!r}: {_bounded_repr(value[k])}" for k in list(value)[:MOST_ITEMS])
-        return f"{{{inside}, … {len(value) - MOST_ITEMS} more}}"
-    if isinstance(value, list | tuple | set | frozenset) and len(value) > MOST_ITEMS:
-        left, right = _BRACKETS.get(type(value), ("{", "}"))
-        return f"{left}{', '.join(map(_bounded_repr, list(value)[:MOST_ITEMS]))}, … {len(value) - MOST_ITEMS} more{right}"
-    return repr(value)
+    try:
+        return _write_items(value, MOST_ITEMS)
+    except RecursionError:  # it contains itself
+        return repr(value)
+
+
+def _write_items(value: Any, most: int) -> str:
+    """Return the repr of `value`, with at most `most` items of a collection.
+
+    What a collection without more items contains is written whole. The order of a set of texts
+    differs between processes: such a set is sorted, so that the record of the prompt is found.
+    """
+    kind = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
+    is_long = kind is not None and len(value) > most
+    if kind is None or not value or (type(value) is not kind and not is_long):
+        return repr(value)
+    write = partial(_write_items, most=most if is_long else sys.maxsize)
+    if kind is dict:
+        items = [f"{key!r}: {write(value[key])}" for key in islice(value, most)]
+    elif kind in (set, frozenset) and not all(isinstance(item, int | float) for item in value):
+        items = sorted(map(write, value))[:most]
+    else:
+        items = [write(item) for item in islice(value, most)]
+    text = ", ".join([*items, *([f"… {len(value) - most} more"] if is_long else [])])
+    if kind is list:
+        return f"[{text}]"
+    if kind is tuple:
+        return f"({text}{',' if len(value) == 1 else ''})"
+    return f"frozenset({{{text}}})" if kind is frozenset and not is_long else f"{{{text}}}"

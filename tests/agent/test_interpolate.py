@@ -1,5 +1,6 @@
 """`{{ expression }}` becomes its value; everything else in a prompt stays as it was typed."""
 
+import os
 import subprocess
 import sys
 
@@ -123,6 +124,37 @@ def test_long_collections_are_bounded_and_say_so(value):
     text = describe_value(value)
     assert "9980 more" in text
     assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], (), (1,), set(), {1}, frozenset(), frozenset({1}), {"a": [1, (2,)]}, [{1: {2}}, None]],
+)
+def test_a_short_collection_is_written_as_its_repr(value):
+    assert describe_value(value) == repr(value)
+
+
+def test_a_set_of_texts_is_written_alike_in_every_process():
+    words = [f"w{n:02}" for n in range(12)]
+    nested = {"a": [set(words)], "b": (frozenset(words),)}
+    code = f"from agent_nb.agent.interpolate import describe_value\nprint(describe_value({nested}))"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "12"
+    }
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("length", [1, 30])
+def test_a_list_that_contains_itself_is_written(length):
+    value = [None] * length
+    value[0] = value
+    assert describe_value(value).startswith("[[...]")
 
 
 def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
