@@ -15,12 +15,13 @@ from typing import Any
 
 from ..errors import UsageError
 from ..record import metadata_of
+from ..wire import as_list
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of NAME=VALUE texts by name. Raises UsageError for a text of another form.
 
-    A value is read as YAML; a value that is not valid YAML is kept as text.
+    A value is read as YAML; a value that cannot be read so is kept as text.
     """
     import yaml
 
@@ -38,7 +39,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"A parameter is NAME=VALUE, not {text!r}.")
         try:
             values[name.strip()] = yaml.load(value, Loader)  # noqa: S506  (it is a safe one)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # PyYAML raises ValueError for `0x_`
             values[name.strip()] = value
     return values
 
@@ -50,14 +51,12 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     """
     if not values:
         return
-    cells = [c for c in nb["cells"] if "injected-parameters" not in metadata_of(c).get("tags", [])]
-    position = next(
-        (n + 1 for n, c in enumerate(cells) if "parameters" in metadata_of(c).get("tags", [])), 0
-    )
+    cells = [cell for cell in nb["cells"] if not _has_tag(cell, "injected-parameters")]
+    position = next((n for n, cell in enumerate(cells, 1) if _has_tag(cell, "parameters")), 0)
     source = "\n".join(f"{name} = {_to_source(value)}" for name, value in values.items())
     # a notebook of nbformat is a NotebookNode, and so are its cells and their metadata
     make_mapping = type(nb)
-    cell = make_mapping(
+    injected = make_mapping(
         cell_type="code",
         id="parameters",
         source=source,
@@ -65,7 +64,11 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
         outputs=[],
         metadata=make_mapping(tags=["injected-parameters"]),
     )
-    nb["cells"] = [*cells[:position], cell, *cells[position:]]
+    nb["cells"] = [*cells[:position], injected, *cells[position:]]
+
+
+def _has_tag(cell: Any, tag: str) -> bool:
+    return tag in as_list(metadata_of(cell).get("tags"))
 
 
 def _to_source(value: Any) -> str:

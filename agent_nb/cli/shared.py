@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,14 +43,15 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
     """
     from ..record import find_notebooks
 
-    paths: list[Path] = []
+    paths: dict[str, Path] = {}  # absolute path -> the path as it was named first
     for name in names:
         is_pattern = Path(name).is_dir() or any(c in name for c in "*?[")
         matches = find_notebooks(name) if is_pattern else existing_files([name])
         if not matches:
             raise UsageError(f"There is no notebook in {name}.")
-        paths += [p for p in matches if p not in paths]
-    return paths
+        for path in matches:
+            paths.setdefault(os.path.abspath(path), path)
+    return list(paths.values())
 
 
 def in_parallel(
@@ -169,7 +171,10 @@ def _parse_jobs(text: str) -> int:
 
 def _parse_seconds(text: str) -> float:
     """Parse the value of `--timeout`."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not value > 0:
         raise argparse.ArgumentTypeError("it must be more than 0")
     return value

@@ -69,6 +69,12 @@ def test_a_wrong_command_is_exit_code_2(command, capsys):
     assert "usage" in capsys.readouterr().err
 
 
+def test_a_timeout_that_is_not_a_number_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "x.ipynb", "--timeout", "soon"])
+    assert "argument --timeout: 'soon' is not a number\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_says_what_it_does_and_what_it_takes(command, capsys):
     with pytest.raises(SystemExit) as end:

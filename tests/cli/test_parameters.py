@@ -27,6 +27,8 @@ def injected(*texts):
         ("at=2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
         ("days=[2024-01-01]", ["2024-01-01"]),
         ("most={a: .inf}", {"a": math.inf}),
+        ("mask=0x_", "0x_"),
+        ("digits=" + "9" * 5000, "9" * 5000),
     ],
 )
 def test_the_cell_sets_the_value_without_an_import(text, value):
@@ -41,6 +43,13 @@ def test_a_value_that_is_not_a_number_is_set_without_an_import():
 def test_a_text_that_is_no_parameter_is_refused(text):
     with pytest.raises(UsageError, match="A parameter is NAME=VALUE"):
         parse_parameters([text])
+
+
+@pytest.mark.parametrize("tags", [None, "no parameters"])
+def test_tags_that_are_no_list_are_no_tags(tags):
+    notebook = {"cells": [{"source": "a", "metadata": {"tags": tags}}]}
+    inject_parameters(notebook, {"n": 2})
+    assert [cell["source"] for cell in notebook["cells"]] == ["n = 2", "a"]
 
 
 def test_the_cell_follows_the_one_that_is_tagged_and_replaces_an_older_one():

@@ -1,10 +1,18 @@
-"""Work of several notebooks at once: after a failure none begins."""
+"""Lists of notebooks, and their work at once: after a failure none begins."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
-from agent_nb.cli.shared import in_parallel
+from agent_nb.cli.shared import in_parallel, list_notebooks
+
+
+def test_a_notebook_that_is_named_in_two_ways_is_listed_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.ipynb").write_text("{}")
+    names = ["a.ipynb", str(tmp_path / "a.ipynb"), str(tmp_path)]
+    assert list_notebooks(names) == [Path("a.ipynb")]
 
 
 def test_no_work_begins_after_a_failure():
