@@ -241,7 +241,7 @@ def _bounded_repr(value: Any) -> str:
 def _write_items(value: Any, most: int) -> str:
     """Return the repr of `value`, with at most `most` items of a collection.
 
-    What a collection without more items contains is written whole. The order of a set of texts
+    Inside a collection with fewer items, everything is written whole. The order of a set of texts
     differs between processes: such a set is sorted, so that the record of the prompt is found.
     """
     kind = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
@@ -251,6 +251,7 @@ def _write_items(value: Any, most: int) -> str:
     write = partial(_write_items, most=most if is_long else sys.maxsize)
     if kind is dict:
         items = [f"{key!r}: {write(value[key])}" for key in islice(value, most)]
+    # numbers stay in the order of their set, which records of earlier versions have
     elif kind in (set, frozenset) and not all(isinstance(item, int | float) for item in value):
         items = sorted(map(write, value))[:most]
     else:
