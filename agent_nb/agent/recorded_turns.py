@@ -172,14 +172,14 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def agent_of(self, span: str, toolset: Toolset) -> Any:
         """Return the sub-agent whose call opened `span`, or None."""
         agent: Any = None
-        for call in self._calls.around(span):
+        for call in self._calls.list_agents(span):
             tool = (toolset if agent is None else agent.tools).get(call.name)
             agent = tool.agent if tool is not None else None
         return agent
 
     def agents_around(self, span: str) -> str:
         """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
-        return "/".join(call.name for call in self._calls.around(span))
+        return "/".join(call.name for call in self._calls.list_agents(span))
 
     @cached_property
     def _calls(self) -> LogCalls:

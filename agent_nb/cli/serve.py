@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -109,8 +110,6 @@ def _find_token(arguments: Arguments) -> tuple[str | None, str]:
 
     Raises UsageError if the token file can be neither read nor made.
     """
-    from ..external import read_token
-
     if arguments.token:
         return arguments.token, "as given with --token"
     if arguments.token_file:
@@ -118,6 +117,28 @@ def _find_token(arguments: Arguments) -> tuple[str | None, str]:
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return token, f"in {TOKEN_VARIABLE}"
     return None, ""
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; if the file is missing, create it with a new token.
+
+    Only the user can read a file created here. Raises UsageError if the file can be neither read
+    nor created.
+    """
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(24)
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"The token cannot be read from {path}: {fault}.") from None
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+    except OSError as fault:
+        raise UsageError(
+            f"The token cannot be written to {path}: {fault.strerror or fault}."
+        ) from None
+    return token
 
 
 def _make_agents(arguments: Arguments, hub: Any) -> Any:

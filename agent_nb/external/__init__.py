@@ -19,7 +19,6 @@ from ..host.door import open_door
 if TYPE_CHECKING:
     from .attached_run import attach as attach
     from .tokens import list_servers as list_servers
-    from .tokens import read_token as read_token
     from .tokens import write_server_note as write_server_note
     from .watched_run import Watch as Watch
     from .watched_run import watch as watch
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 # file of the room -> the names that it defines
 _NAMES = {
     "attached_run": "attach",
-    "tokens": "list_servers read_token write_server_note",
+    "tokens": "list_servers write_server_note",
     "watched_run": "Watch watch",
 }
 

@@ -87,7 +87,7 @@ class Attached(FollowedRuns):
     def title(self) -> str:
         """The origin of the run for people, without the port of a server on this machine."""
         is_local = is_loopback(urlsplit(self.where.server).hostname or "")
-        return f"attached to {'this machine' if is_local else self.where.place}"
+        return f"attached to {'this machine' if is_local else self.where.host_and_port}"
 
     @property
     def logs(self) -> list[EventLog]:

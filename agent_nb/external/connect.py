@@ -50,15 +50,15 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     - `patience`: how long to retry without a new event
     - `idle`: how long a response may take to begin; with `attach`, also how long a connection may
       be silent, without even a comment
-    - `door` (`attach` only): the patience while no server has answered yet
-    - `torn` (`attach` only): how long to wait for events that are missing between those that came
+    - `unreached` (`attach` only): the patience while no server has answered yet
+    - `missing` (`attach` only): how long to wait for an event when later ones have come
     """
 
     first: float = 0.1
     most: float = 10.0
     patience: float = 120.0
-    door: float = 5.0
-    torn: float = 1.0
+    unreached: float = 5.0
+    missing: float = 1.0
     idle: float = 90.0
 
     def choose_wait(self, attempt: int) -> float:
@@ -90,7 +90,7 @@ class Patience:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The place of a run: the server's address (with the path of a proxy), run id and token.
+    """Where a run is: the server's address (with the path of a proxy), run id and token.
 
     An empty `run` means the newest run, an empty `token` no token.
     """
@@ -104,7 +104,7 @@ class Target(msgspec.Struct, frozen=True):
         return f"{self.server}/runs/{quote(run)}/events"
 
     @property
-    def place(self) -> str:
+    def host_and_port(self) -> str:
         """The host and port, for people."""
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
@@ -145,13 +145,13 @@ def parse_target(url: str, token: str = "") -> Target:
 
 
 @asynccontextmanager
-async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Open a client for the server of `where`. Raises UsageError where nothing may run live."""
+async def connect(target: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """Open a client for the server of `target`. Raises UsageError where nothing may run live."""
     headers = {"Accept-Encoding": "identity"}
-    if where.token:
-        headers["Authorization"] = f"Bearer {where.token}"
-    read_launch().check_address(where.server)
-    parts = urlsplit(where.server)
+    if target.token:
+        headers["Authorization"] = f"Bearer {target.token}"
+    read_launch().check_address(target.server)
+    parts = urlsplit(target.server)
     async with httpx.AsyncClient(
         headers=headers,
         timeout=httpx.Timeout(10.0, read=None),  # a stream may be silent; callers limit their waits

@@ -11,8 +11,8 @@ late. But a log accepts event 8 only after 7, and never twice.
 Rules
 - The `seq` of a stored event (any but a delta) decides: the next event is passed on, an older one
   is dropped, a later one waits for the events before it.
-- While events wait, `torn` is true: after a moment the caller reconnects from `last_id`, and the
-  server sends the missing events again.
+- While events wait, `is_waiting` is true: after a moment the caller reconnects from `last_id`, and
+  the server sends the missing events again.
 - A delta has no `seq`; its frame id decides (see `events.position`). Only the delta that follows
   the newest one is passed on; others may be lost, because the complete event of the block repeats
   the text of all its deltas.
@@ -43,7 +43,7 @@ class Follower:
         self._waiting: dict[int, Event] = {}
 
     @property
-    def torn(self) -> bool:
+    def is_waiting(self) -> bool:
         """True while an event waits for an earlier one that has not come."""
         return bool(self._waiting)
 

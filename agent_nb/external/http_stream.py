@@ -193,7 +193,7 @@ class _Reader:
                 reason = describe_fault(fault)
                 if not self._frames.last_id:
                     raise ModelError(
-                        f"{self._target.place} broke off: {reason}", code="attach"
+                        f"{self._target.host_and_port} broke off: {reason}", code="attach"
                     ) from fault
                 self._frames.drop_held()
             # without an id the server cannot resume: the end of the connection is the stream's end
@@ -203,7 +203,7 @@ class _Reader:
                 patience.renew()
             if patience.waited > self._backoff.patience:
                 raise ModelError(
-                    f"{self._target.place} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
+                    f"{self._target.host_and_port} broke off, and nothing came for {patience.waited:.0f} s: {reason}",
                     code="attach",
                 )
             await patience.wait()
@@ -220,7 +220,8 @@ class _Reader:
             request = client.build_request("GET", url, headers=headers)
             opening = open_response(client, request, self._backoff.idle)
             async with aclosing(await opening) as response:
-                await self._accept(response, again=bool(after))
+                await self._check_status(response, again=bool(after))
+                self._ended = response.status_code == 204
                 if self._ended:
                     return
                 is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
@@ -231,13 +232,12 @@ class _Reader:
                 if last_frames := self._frames.end_connection():
                     yield last_frames
 
-    async def _accept(self, response: httpx.Response, *, again: bool) -> None:
+    async def _check_status(self, response: httpx.Response, *, again: bool) -> None:
         """Raise on a refusal: httpx.ReadError if the next request may succeed, else UsageError.
 
         `again`: this request resumes a stream. Then a temporary refusal, a 404, and a refusal that
         the id in the address may have caused count as a break.
         """
-        self._ended = response.status_code == 204
         if response.status_code < 300:
             return
         reason = await read_reason(response)
@@ -246,7 +246,7 @@ class _Reader:
             if not temporary:
                 self._id_in_address = False
             raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
-        raise UsageError(f"{self._target.place} answers {response.status_code}: {reason}")
+        raise UsageError(f"{self._target.host_and_port} answers {response.status_code}: {reason}")
 
 
 def _add_id(url: str, last_id: str) -> str:

@@ -7,8 +7,8 @@ Rules
   until a new event comes; after `Backoff.patience` seconds without one, reading gives up.
 - If the server does not know the run, it is asked again: it may have restarted and not have loaded
   the run yet.
-- A connection is closed if missing events do not come for `Backoff.torn` seconds, or if the server
-  is silent for `Backoff.idle` seconds.
+- A connection is closed if missing events do not come for `Backoff.missing` seconds, or if the
+  server is silent for `Backoff.idle` seconds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RemoteRun:
                 patience.renew()
             limit = self._backoff.patience
             if not self.connections:  # the server is probably not there: give up early
-                limit = min(self._backoff.door, limit)
+                limit = min(self._backoff.unreached, limit)
             if patience.waited > limit:
                 raise ModelError(
                     f"Gave up on {url} after {patience.waited:.0f} s without news: {reason}.",
@@ -96,7 +96,7 @@ class RemoteRun:
                     for frame in decoder.feed(chunk):
                         for event in self._follower.feed(frame):
                             yield event
-                    if not self._follower.torn:
+                    if not self._follower.is_waiting:
                         self._missing_since = 0.0
                     elif not self._missing_since:
                         self._missing_since = anyio.current_time()
@@ -112,7 +112,7 @@ class RemoteRun:
             while True:
                 limit = self._backoff.idle
                 if self._missing_since:
-                    limit = self._missing_since + self._backoff.torn - anyio.current_time()
+                    limit = self._missing_since + self._backoff.missing - anyio.current_time()
                     if limit <= 0:
                         return
                 with anyio.move_on_after(limit) as scope:

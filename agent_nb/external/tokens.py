@@ -13,13 +13,11 @@ Rules
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from ..errors import UsageError
 from ..host import make_private_folder
 from ..record import is_locked, take_lock
 
@@ -95,28 +93,6 @@ def list_servers(where: Path | None = None) -> list[Note]:
                 if _may_run(path, note.pid):
                     notes.append(note)
     return notes
-
-
-def read_token(path: Path) -> str:
-    """Return the token in a file; if the file is missing, create it with a new token.
-
-    The file is one that the user named, not a note. Only the user can read a file created here.
-    Raises UsageError if the file can be neither read nor created.
-    """
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        token = secrets.token_urlsafe(24)
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"The token cannot be read from {path}: {fault}.") from None
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(token + "\n")
-    except OSError as fault:
-        raise UsageError(
-            f"The token cannot be written to {path}: {fault.strerror or fault}."
-        ) from None
-    return token
 
 
 def _may_run(path: Path, pid: int) -> bool:

@@ -26,6 +26,7 @@ from ..wire import as_dict
 from .record import Record
 from .recorded_calls import RecordedCall
 from .signers import NAMESPACE, Signer
+from .signing import stored_hash
 from .ssh_signature import (
     PrivateKey,
     Signature,
@@ -92,7 +93,7 @@ class Signatures:
 
         `source`: the hash of the cell's text. Raises UsageError if calls cannot be listed.
         """
-        record_hash = _stored_hash(record)
+        record_hash = stored_hash(record)
         shown, _ = RecordedCall.digest_all(record)
         known = self.merge(self._metadata)
         messages = [signed_message(record_hash, source, form) for form in (shown, "")]
@@ -128,7 +129,7 @@ class Signatures:
     ) -> Iterator[tuple[str, Verdict]]:
         """Yield (name of its signer, else fingerprint of its key; verdict) of each signature."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
-        record_hash = _stored_hash(record)
+        record_hash = stored_hash(record)
         texts = self.merge(self._metadata, hashes=[record_hash])
         messages: _Messages | None = None
         for _, signature in find_signatures(texts.get(record_hash)):
@@ -142,10 +143,10 @@ class Signatures:
 
 
 class _Messages(msgspec.Struct, frozen=True):
-    """The two messages that a signature of a record may sign.
+    """The two messages that a signature of a record may sign, in the present and the first form.
 
-    `present`: in the present form, b"" if the calls cannot be listed. `first`: in the first form,
-    which counts only if all calls are listed and none of them `is_inside` a row or a sub-agent.
+    `present`: b"" if the calls cannot be listed. `first_counts`: whether a signature of the first
+    form counts: all calls can be listed, and no row or sub-agent made one of them.
     """
 
     present: bytes
@@ -155,7 +156,7 @@ class _Messages(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, record: Record, source: str) -> _Messages:
         """Return the messages for a record in a cell with this source."""
-        record_hash = _stored_hash(record)
+        record_hash = stored_hash(record)
         first = signed_message(record_hash, source, "")
         try:
             shown, is_inside = RecordedCall.digest_all(record)
@@ -170,8 +171,3 @@ class _Messages(msgspec.Struct, frozen=True):
         if not verify_signature(signature, self.first, NAMESPACE):
             return "bad"
         return "good" if self.first_counts else "again"
-
-
-def _stored_hash(record: Record) -> str:
-    """Return the hash in a record, "" if it has none."""
-    return str(record.get("hash", ""))

@@ -55,17 +55,14 @@ class Digests(dict[str, str]):
         """
         hide = _make_hide(home)
         set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
-        values: tuple[Any, ...] = (
-            _describe_prompt(prompt, attachments, hide),
-            model,
-            list(tools),
-            _without_home(set_options, hide),
-            _describe_turns(history, hide),
-        )
-        digests = {
-            name: digest_value(value) if value else ""
-            for name, value in zip(INPUTS, values, strict=True)
+        values = {
+            "prompt": _describe_prompt(prompt, attachments, hide),
+            "model": model,
+            "tools": list(tools),
+            "settings": _without_home(set_options, hide),
+            "conversation": _describe_turns(history, hide),
         }
+        digests = {name: digest_value(value) if value else "" for name, value in values.items()}
         return cls(digests | ({OUTPUT: digest_value(output["schema"])} if output else {}))
 
     @classmethod

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire import as_dict, as_list
+from ..wire import as_dict
 from .ipynb import Notebook, all_outputs
-from .metadata import FORGOTTEN, Runs
+from .metadata import FORGOTTEN, Runs, read_texts
 from .outputs import RunNumbers
 from .packing import hash_text
 from .record import RECORD_MIME
@@ -23,14 +23,14 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.
     """
-    marks = [mark for value in saved for mark in _list_texts(as_dict(value).get(FORGOTTEN))]
+    marks = [mark for value in saved for mark in read_texts(as_dict(value).get(FORGOTTEN))]
     for _, output in all_outputs(nb):
-        marks += map(_make_mark, _list_texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
+        marks += map(_make_mark, read_texts(RunNumbers.of(output).get(RunNumbers.FORGET)))
     if not marks:
         return []
     for _, output in all_outputs(nb):
         value = as_dict(output.get("data")).get(RECORD_MIME)
-        run_ids = _list_texts([as_dict(value).get("id"), as_dict(value).get("ref")])
+        run_ids = read_texts([as_dict(value).get("id"), as_dict(value).get("ref")])
         if any(_make_mark(run) in marks for run in run_ids):
             del output["data"][RECORD_MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
@@ -49,7 +49,3 @@ def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
 def _make_mark(run: str) -> str:
     # the scheme without a prefix, so that all 16 characters are digits of the hash
     return hash_text(run, like="")[:16]
-
-
-def _list_texts(value: Any) -> list[str]:
-    return [text for text in as_list(value) if isinstance(text, str)]

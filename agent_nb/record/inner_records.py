@@ -6,8 +6,8 @@ needs the inner records.
 Rules
 - The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`; `shared` are
   the fields that the first events of all rows have in common.
-- Reading copies `shared` into each row, so a small file could grow to gigabytes: rows are ignored
-  if these copies together exceed `LIMIT` by far.
+- Reading copies `shared` into each row, so a small file could grow to gigabytes: once all copies
+  together exceed `LIMIT` by far, further rows are ignored.
 - Rows in an imported run do not count: the user signs its record, but its events come from others.
 """
 
@@ -23,8 +23,8 @@ from ..wire import as_dict, as_list
 from .record import Record
 from .size_limit import measure_json
 
-# so many times `LIMIT` may be read: a reader's home folder, restored in the texts, may be longer
-_FAR = 4
+# reading allows so many times `LIMIT`: the reader's home folder may be longer than the writer's
+_READ_FACTOR = 4
 
 
 class InnerRecords(dict[str, Record]):
@@ -43,7 +43,7 @@ class InnerRecords(dict[str, Record]):
                 continue
             rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
             size += _measure_copies(shared, len(rows))
-            if size <= _FAR * cls.LIMIT:
+            if size <= _READ_FACTOR * cls.LIMIT:
                 for key, record in rows.items():
                     if isinstance(record, Mapping):
                         records[str(key)] = _restore_shared(record, shared)

@@ -64,6 +64,11 @@ def is_readable_record(value: Any) -> TypeGuard[dict[str, Any]]:
     )
 
 
+def read_texts(value: Any) -> list[str]:
+    """Return the texts of a list; [] for another value."""
+    return [text for text in as_list(value) if isinstance(text, str)]
+
+
 def has_newer_format(ours: Any) -> bool:
     """Return whether our metadata have a newer version of the format than this code."""
     version = as_dict(ours).get("version")

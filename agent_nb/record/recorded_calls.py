@@ -142,8 +142,8 @@ class LogCalls:
         decision = self.decisions.get(call.call_id)
         return decision.args if decision is not None and decision.args is not None else call.args
 
-    def around(self, span: str) -> list[Call]:
-        """Return the calls that began the sub-agents around `span`, outermost first."""
+    def list_agents(self, span: str) -> list[Call]:
+        """Return the calls that began the sub-agents in which `span` lies, outermost first."""
         agents: list[Call] = []
         # a forged log may name spans in a circle
         while span and (call := self._calls_by_id.get(span)) is not None and call not in agents:
@@ -162,7 +162,7 @@ class LogCalls:
         started = (e.call_id for e in self.log if isinstance(e, Started) and e.call_id in calls)
         listed: list[RecordedCall] = []
         for call in (calls[call_id] for call_id in dict.fromkeys(started)):
-            agents = "/".join(agent.name for agent in self.around(call.span))
+            agents = "/".join(agent.name for agent in self.list_agents(call.span))
             listed.append(RecordedCall(call, self.args(call), agents, self.rows))
         return listed
 

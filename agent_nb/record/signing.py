@@ -73,7 +73,7 @@ def names_signer(record: Record, key: bytes) -> bool:
 
     Only together with `is_intact` does this prove that the record is theirs (`is_own_record`).
     """
-    return _verify(record, _stored_hash(record), key)
+    return _verify(record, stored_hash(record), key)
 
 
 def covers_record(trust: bool | Collection[str], record: Record) -> bool:
@@ -81,10 +81,10 @@ def covers_record(trust: bool | Collection[str], record: Record) -> bool:
 
     The answer is meaningful only for an intact record (`is_intact`).
     """
-    return trust if isinstance(trust, bool) else _stored_hash(record) in trust
+    return trust if isinstance(trust, bool) else stored_hash(record) in trust
 
 
-def _stored_hash(record: Record) -> str:
+def stored_hash(record: Record) -> str:
     """Return the hash in a record, "" if it cannot be a hash: other text might not be encodable."""
     stored = record.get("hash")
     return stored if isinstance(stored, str) and stored.isascii() else ""

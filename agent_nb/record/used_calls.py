@@ -20,7 +20,7 @@ from typing import Any
 
 from ..wire import as_dict, as_list
 from .ipynb import Cell, Notebook
-from .metadata import TAPE, Runs, read_stored_runs
+from .metadata import TAPE, Runs, read_stored_runs, read_texts
 from .outputs import RunNumbers
 from .split_merge import find_moves
 
@@ -36,7 +36,10 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return the lists in our metadata, by the ids that `cells` have now (None: as stored)."""
         stored = as_dict(as_dict(ours).get(TAPE))
         moves = find_moves(cells, read_stored_runs(ours, whole=False)) if stored and cells else {}
-        lists = {moves.get(c, c): [_read_ids(i) for i in as_list(v)] for c, v in stored.items()}
+        lists = {
+            moves.get(c, c): [read_texts(ids)[:_MOST_IDS] for ids in as_list(v)]
+            for c, v in stored.items()
+        }
         return cls.merge(lists)
 
     @classmethod
@@ -44,7 +47,7 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return the lists in outputs, by the cell that made the calls."""
         lists = cls()
         for cell, numbers in RunNumbers.read_all(nb):
-            if ids := _read_ids(numbers.get(RunNumbers.TAPE)):
+            if ids := read_texts(numbers.get(RunNumbers.TAPE))[:_MOST_IDS]:
                 lists.setdefault(cell, []).append(ids)
         return lists
 
@@ -81,7 +84,3 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return all ids, except those of the cells `without`."""
         lists = (lists for cell, lists in self.items() if cell not in without)
         return frozenset(chain.from_iterable(chain.from_iterable(lists)))
-
-
-def _read_ids(value: Any) -> list[str]:
-    return [text for text in as_list(value) if isinstance(text, str)][:_MOST_IDS]

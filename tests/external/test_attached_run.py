@@ -27,7 +27,7 @@ from agent_nb.external.http_stream import read_stream
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
-QUICK = Backoff(first=0.001, most=0.01, patience=20, torn=0.05, idle=5)
+QUICK = Backoff(first=0.001, most=0.01, patience=20, missing=0.05, idle=5)
 RUNS = int(os.environ.get("AGENT_NB_PROXY_RUNS", "300"))
 
 

@@ -83,7 +83,7 @@ def test_spans_that_stand_in_each_other_end():
     a = e.Call(call_id="a", name="a", span="b")
     b = e.Call(call_id="b", name="b", span="a")
     assert {c for _, c, _ in ((1, c.agents, 2) for c in RecordedCall.list_all([a, b]))} == set()
-    assert len(recorded_calls.LogCalls([a, b]).around("a")) == 2
+    assert len(recorded_calls.LogCalls([a, b]).list_agents("a")) == 2
 
 
 def test_what_cannot_be_listed_is_not_signed(monkeypatch):

@@ -30,7 +30,7 @@ from agent_nb.server.agents import Agents
 from agent_nb.server.store import Store
 from agent_nb.server.toolfile import load_tools
 
-QUICK = Backoff(first=0.01, most=0.1, patience=60, torn=0.5)
+QUICK = Backoff(first=0.01, most=0.1, patience=60, missing=0.5)
 TOOLS = '''
 from agent_nb import tool
 
@@ -397,7 +397,7 @@ def test_a_file_with_a_dataclass_of_quoted_types_gives_its_functions(tmp_path):
 
 
 def test_a_token_file_is_made_for_the_user_alone_and_read_again(tmp_path):
-    from agent_nb.external.tokens import read_token
+    from agent_nb.cli.serve import read_token
 
     token = read_token(tmp_path / "new")
     assert read_token(tmp_path / "new") == token

@@ -98,7 +98,7 @@ def _draw_mean_difference(ax: Axes, mean: float, interval: Interval | None, rows
 def _draw_levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
     """Draw a bar for each of a few scores, with the number of rows on it."""
     counts = [scores.count(level) for level in levels]
-    score_range = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
+    score_range = (levels[-1] - levels[0] if levels else 0.0) or 1.0  # of equal scores: 1
     gaps = [after - before for before, after in pairwise(levels)]
     width = min(0.8 * min(gaps, default=score_range), 0.25 * score_range)
     bars = ax.bar(levels, counts, width=width, color=SAME, alpha=0.55)

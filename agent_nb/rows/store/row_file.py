@@ -409,10 +409,10 @@ def fill_statement(values: Collection[object], text: str) -> str:
     return text.replace("(*)", f"({','.join('?' * len(values))})")
 
 
-def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield the values in lists of up to MOST_VALUES, for one statement each."""
+def split_batches(values: Iterable[_T], size: int = MOST_VALUES) -> Iterator[list[_T]]:
+    """Yield the values in lists of up to `size`; one statement takes MOST_VALUES."""
     source = iter(values)
-    while batch := list(islice(source, MOST_VALUES)):
+    while batch := list(islice(source, size)):
         yield batch
 
 

@@ -101,9 +101,8 @@ class DaskRows:
         self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of cancelled rows
         self._stopping: asyncio.Task[None] | None = None
         self._refusals: dict[str, str] = {}  # worker -> why it gets no rows, "" if it does
-        self._worker_request: Future[int] | None = (
-            None  # the empty task that waits for a first worker
-        )
+        # the empty task that waits for a first worker
+        self._worker_request: Future[int] | None = None
         self._why_down = ""  # why no row can be asked
 
     async def ask(self, row: Row) -> Answered:

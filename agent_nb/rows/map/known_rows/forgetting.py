@@ -25,9 +25,8 @@ from ...store.row_store import RowStore
 from .stored import ENDING, Store, is_named, stores_folder
 
 MAP_SETTING = "map"  # the setting of `run_start` that names the store, with other facts of the map
-_match_id = re.compile(
-    r"[0-9a-f]{8,64}"
-).fullmatch  # an id becomes a file name: no dots, no slashes
+# an id becomes a file name: no dots, no slashes
+_match_id = re.compile(r"[0-9a-f]{8,64}").fullmatch
 
 
 class MapLocation(msgspec.Struct, frozen=True):

@@ -8,12 +8,12 @@ Rule: runs are not cached. A row that the store has lost meanwhile raises UsageE
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import overload
 
 from ....agent import OutputType, Run
 from ....errors import UsageError
 from ....record import Record, log_of
+from ...store.row_file import split_batches
 
 BATCH = 100  # the most rows that are read at once
 GONE = (
@@ -47,8 +47,7 @@ class RowRuns(Sequence[Run]):
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Run]:
-        remaining_keys = iter(self._keys)
-        while batch := list(islice(remaining_keys, BATCH)):
+        for batch in split_batches(self._keys, BATCH):
             records = self._read(batch)
             for key in batch:
                 yield self._run(records, key)

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from ....errors import UsageError
 from ....record import Record, covers_record, digest_value, key_problem, user_key
+from ...store.row_file import split_batches
 from ...store.row_records import StoredRow
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
@@ -123,8 +123,7 @@ def find_stored_rows(
     """
     if live is None:
         live = not store.read_only
-    remaining = iter(rows)
-    while batch := list(islice(remaining, BATCH)):
+    for batch in split_batches(rows, BATCH):
         stored = store.find([row.key for row in batch])
         for row in batch:
             if row.key in stored:
