@@ -62,9 +62,11 @@ def _split_choices(body: Body) -> Iterator[Body]:
     if body.kind not in ("json", "stream"):
         yield body
         return
-    chunks = body.value if body.kind == "stream" else [{"data": body.value}]
+    in_chunks = isinstance(body.value, list)  # also in JSON: Google streams without SSE so
+    values = body.value if in_chunks else [body.value]
+    chunks = values if body.kind == "stream" else [{"data": value} for value in values]
     data = [as_dict(chunk.get("data")) for chunk in chunks]
-    names = dict.fromkeys(name for value in data for name, _ in _list_choices(value, body.kind))
+    names = dict.fromkeys(name for value in data for name, _ in _list_choices(value, in_chunks))
     if len(names) > _MOST_CHOICES:
         raise UsageError(
             f"The answer has {len(names)} choices; at most {_MOST_CHOICES} can be read."
@@ -72,28 +74,28 @@ def _split_choices(body: Body) -> Iterator[Body]:
     if not names:
         yield body
     for name in names:
-        chosen = [_select_in_chunk(chunk, body.kind, name) for chunk in chunks]
-        value = chosen if body.kind == "stream" else chosen[0]["data"]
-        yield msgspec.structs.replace(body, value=value)
+        chosen = [_select_in_chunk(chunk, in_chunks, name) for chunk in chunks]
+        values = chosen if body.kind == "stream" else [chunk["data"] for chunk in chosen]
+        yield msgspec.structs.replace(body, value=values if in_chunks else values[0])
 
 
-def _list_choices(value: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
-    """Return (name, choice) pairs. In a stream the name is the choice's index, by which chunks
-    belong together; in a whole answer it is the position.
+def _list_choices(value: dict[str, Any], in_chunks: bool) -> list[tuple[str, Any]]:
+    """Return (name, choice) pairs.
+
+    In a chunk the name is the choice's index, by which chunks belong together; in a whole answer
+    the name is the position.
     """
     listed = (as_dict(c) for field in _CHOICES for c in as_list(value.get(field)))
     return [
-        (str(choice.get("index", 0) if kind == "stream" else position), choice)
+        (str(choice.get("index", 0) if in_chunks else position), choice)
         for position, choice in enumerate(listed)
     ]
 
 
-def _select_in_chunk(chunk: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    data = chunk.get("data")
-    return {**chunk, "data": _select_choice(data, kind, name)} if isinstance(data, dict) else chunk
-
-
-def _select_choice(value: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    """Return a chunk, or a whole answer, with the choice `name` alone, its index changed to 0."""
-    chosen = [{**choice, "index": 0} for n, choice in _list_choices(value, kind) if n == name]
-    return {k: chosen if k in _CHOICES else v for k, v in value.items()}
+def _select_in_chunk(chunk: dict[str, Any], in_chunks: bool, name: str) -> dict[str, Any]:
+    """Return a chunk with the choice `name` alone, its index changed to 0."""
+    value = chunk.get("data")
+    if not isinstance(value, dict):
+        return chunk
+    chosen = [{**choice, "index": 0} for n, choice in _list_choices(value, in_chunks) if n == name]
+    return {**chunk, "data": {k: chosen if k in _CHOICES else v for k, v in value.items()}}

@@ -27,6 +27,7 @@ from errno import ECONNREFUSED
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..models import is_loopback
 from .contact import Contact
@@ -117,15 +118,12 @@ class HostWatch:
 
         Without `models_only`, refuse all: allowed hosts bypass the proxy (`lead_to_proxy`).
         """
-        netloc = target.partition("://")[2].partition("/")[0] if "://" in target else target
-        host, _, port = netloc.rpartition(":")  # without a port, the name stands in `port`
-        name = _read_name(host or port)
+        name, port = _split_target(target)
         if self.models_only and not self._is_refused(name):
             return ""
         # the proxy has a thread of its own; the cell runs on the main thread
         frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
-        number, line = int(port) if port.isdecimal() else 80, _find_line(frame)[1]
-        contact = Contact(name, number, line, taped=not self.models_only)
+        contact = Contact(name, port, _find_line(frame)[1], taped=not self.models_only)
         self._report(contact)
         return contact.refusal
 
@@ -175,6 +173,15 @@ def _read_name(host: Any) -> str:
     if isinstance(host, bytes | bytearray):
         host = host.decode("latin-1")
     return host.strip("[]").rstrip(".").lower() if isinstance(host, str) else ""
+
+
+def _split_target(target: str) -> tuple[str, int]:
+    """Return host and port of a target as `Tunnel` reads them; 80 stands for a missing port."""
+    url = urlsplit(target if "://" in target else f"//{target}")
+    try:
+        return _read_name(url.hostname), url.port or 80
+    except ValueError:  # not a port
+        return _read_name(url.hostname), 80
 
 
 def _is_here(name: str) -> bool:

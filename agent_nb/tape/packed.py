@@ -22,6 +22,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -59,14 +60,12 @@ class ExchangePacker:
     def pack(self, exchange: Exchange, log: Sequence[Event]) -> PackedExchange:
         """Return the packed form of an exchange whose answer `log` holds."""
         texts = texts_of(log)
-        packed = _pack(exchange, texts, self._conversations, self._home)
-        try:
+        # all three: of a body that is nested too deeply for one of the steps
+        with suppress(UsageError, ValueError, RecursionError):
+            packed = _pack(exchange, texts, self._conversations, self._home)
             unpacked = unpack_exchange(packed.value, packed.payloads, texts, self._home)
-            is_same = _is_equal(unpacked, exchange)
-        except UsageError:
-            is_same = False
-        if is_same and len(dumps(packed.value)) <= _LARGEST_PACKED:
-            return packed
+            if _is_equal(unpacked, exchange) and len(dumps(packed.value)) <= _LARGEST_PACKED:
+                return packed
         return _pack(_without_bodies(exchange), texts, self._conversations, self._home)
 
 
@@ -215,8 +214,10 @@ def _unpack_response(
     packed = {name: plain.unpack(value) for name, value in packed.items()}
     if "stream" in packed:
         columns = as_dict(packed["stream"])
-        references = Dereferencer(texts, fields, columns.get("seen"))
-        return Body("stream", unpack_columns(columns, references))
+        chunks = unpack_columns(columns, Dereferencer(texts, fields, columns.get("seen")))
+        if not all(isinstance(chunk, dict) for chunk in chunks):
+            raise damaged_error("a chunk of its answer is not an object")
+        return Body("stream", chunks)
     if "value" in packed:
         references = Dereferencer(texts, fields, packed.get("seen"))
         return Body("json", references.unpack(packed["value"]))

@@ -73,7 +73,7 @@ async def _pass_on(
     if method == b"CONNECT":
         to_client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     else:
-        path = url._replace(scheme="", netloc="").geturl() or "/"
+        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         lines = head.split(b"\r\n")[1:-2]
         passed = [line for line in lines if line.partition(b":")[0].lower() not in _ENDING_HERE]
         first = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))

@@ -8,6 +8,7 @@ from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
 from agent_nb.runner.notebook_check import check_notebook
 from agent_nb.tape.contact import Contact
+from agent_nb.tape.host_watch import HostWatch
 from agent_nb.tape.providers import is_model_host
 
 ASK = """\
@@ -98,6 +99,23 @@ def test_a_run_that_is_no_test_refuses_no_host(tmp_path):
 )
 def test_the_hosts_of_models_are_known(host, serves):
     assert is_model_host(host) is serves
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "api.openai.com:443",
+        "http://api.openai.com/v1",
+        "http://me:word@api.openai.com/v1",
+        "http://api.openai.com?a=1",
+        "http://api.openai.com:port/",
+    ],
+)
+def test_a_target_is_refused_by_the_host_that_the_tunnel_asks(target):
+    watch = HostWatch(list, models_only=True)
+    assert " api.openai.com:" in watch.refuse_target(target)
+    assert [contact.host for contact in watch.take_contacts()] == ["api.openai.com"]
+    assert watch.refuse_target("http://[2001:db8::1]/") == ""
 
 
 def test_the_refusal_of_a_notebook_without_a_tape_says_how_to_record():

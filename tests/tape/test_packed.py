@@ -367,6 +367,13 @@ def test_columns_that_would_fill_the_memory_are_an_error(shape, column):
     assert time.process_time() - began < 1
 
 
+def test_a_chunk_that_is_no_object_is_an_error():
+    log, form = packed(exchange("/chat/completions", {}, sse({"a": 1})))
+    form.value["response"]["body"] = {"stream": {"order": [[-1, 1]], "singles": [5], "groups": []}}
+    with pytest.raises(UsageError, match="a chunk of its answer is not an object"):
+        read_exchange(run_record(log, exchange=form))
+
+
 def test_an_endless_list_of_messages_is_an_error():
     payloads, last = {}, None
     for _ in range(2100):
@@ -429,6 +436,15 @@ def test_an_exchange_that_is_too_large_is_known_by_its_digest():
     log, form = packed(made)
     assert size(form.value) < 2000
     assert not read_exchange(run_record(log, exchange=form)).is_replayable
+
+
+@pytest.mark.parametrize("depth", [400, 600])
+def test_an_answer_that_is_nested_too_deeply_is_known_by_its_digest(depth):
+    data = b"[" * depth + b"]" * depth
+    made = exchange("/rerank", {"query": "a"}, data, "application/json")
+    assert made.response.body.kind == "json"
+    form = ExchangePacker(HOME).pack(made, [])
+    assert list(form.value["response"]["body"]) == ["digest"]
 
 
 def test_other_readers_see_the_run_and_no_unpacked_request():

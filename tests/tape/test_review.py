@@ -4,7 +4,7 @@ import json
 
 import pytest
 from helpers.notebooks import code_cell
-from tape.answers import chat_chunks, chat_whole, google_whole, message_events, sse
+from tape.answers import chat_chunks, chat_whole, google_chunks, google_whole, message_events, sse
 from tape.test_packed import exchange, packed
 
 from agent_nb.notebook.files.review import call_lines, review_records
@@ -73,6 +73,17 @@ def test_the_choices_of_a_stream_are_read_apart():
         for choice in chunk["choices"]:
             choice["index"] = 1
     made = exchange("/chat/completions", {}, sse(*chunks, *other))
+    assert review(make_record(made)) == [
+        HARMLESS, "    answer: Bye.", "    ls", "      path = /",
+    ]  # fmt: skip
+
+
+def test_the_choices_of_a_list_of_chunks_are_read_apart():
+    first = google_chunks(["Hel", "lo."])
+    other = google_whole(["Bye."], call=CALL)
+    other["candidates"][0]["index"] = 1
+    data = json.dumps([*first, other]).encode()
+    made = exchange("/models/g:streamGenerateContent", {}, data, "application/json")
     assert review(make_record(made)) == [
         HARMLESS, "    answer: Bye.", "    ls", "      path = /",
     ]  # fmt: skip
