@@ -115,18 +115,19 @@ class Scripted:
         """
         turn = self._take(request)
         if turn.error:
-            raise _failure(turn.error)
+            raise _make_error(turn.error)
         delay = self.delay if turn.delay is None else turn.delay
-        first = True
-        for batch in _batches(turn):
+        # the usage goes with the first piece: a text dialect may stop reading before the last one
+        head: list[Part] = [Head(status=200, model=self.name), *_list_usage(turn)]
+        has_begun = False
+        for batch in _make_batches(turn):
             if delay:
                 await anyio.sleep(delay)
-            yield ([Head(status=200, model=self.name), *_usage(turn), *batch] if first else batch)
-            first = False
-        if not turn.cut:
-            return
-        where = "before the answer began" if first else "in the middle of the answer"
-        raise ModelError(f"The stream broke off {where}.", retryable=first, code="cut")
+            yield batch if has_begun else [*head, *batch]
+            has_begun = True
+        if turn.cut:
+            where = "in the middle of the answer" if has_begun else "before the answer began"
+            raise ModelError(f"The stream broke off {where}.", retryable=not has_begun, code="cut")
 
     async def aclose(self) -> None:
         """Do nothing: a script has no connection."""
@@ -150,7 +151,7 @@ class Scripted:
         return next((case.turns for case in self.cases if case.when in prompt), self.turns)
 
 
-def _batches(turn: Turn) -> list[list[Part]]:
+def _make_batches(turn: Turn) -> list[list[Part]]:
     """Return the parts of `turn`: a batch for each piece, then one with the calls and the Finish.
 
     A turn that is cut lacks the last batch.
@@ -159,7 +160,7 @@ def _batches(turn: Turn) -> list[list[Part]]:
     pieces = [thought] if isinstance(thought, str) else thought
     batches: list[list[Part]] = [[Thought(piece)] for piece in pieces if piece]
     batches += [[Text(piece)] for piece in (*turn.chunks, *_split(turn.text, turn.chunk)) if piece]
-    calls = [_call(call, index) for index, call in enumerate(turn.calls)]
+    calls = [_read_call(call, index) for index, call in enumerate(turn.calls)]
     for call in calls:
         for piece in _split(call.raw_args, turn.chunk) or [""]:
             delta = CallDelta(piece, index=call.index, call_id=call.call_id, name=call.name)
@@ -169,11 +170,8 @@ def _batches(turn: Turn) -> list[list[Part]]:
     return [*batches, [*calls, Finish(turn.finish or ("tool_calls" if calls else "stop"))]]
 
 
-def _usage(turn: Turn) -> list[Part]:
-    """Return the turn's Usage in a list, [] if the turn has none.
-
-    It goes with the first piece of the answer: a text dialect may stop reading before the last one.
-    """
+def _list_usage(turn: Turn) -> list[Part]:
+    """Return the turn's Usage in a list, [] if the turn has none."""
     if turn.usage:
         return [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
     return []
@@ -185,13 +183,13 @@ def _split(text: str, size: int) -> list[str]:
     return [text[i : i + step] for i in range(0, len(text), step)]
 
 
-def _call(call: ScriptedCall, index: int) -> Call:
+def _read_call(call: ScriptedCall, index: int) -> Call:
     """Return the call as a provider's decoder would."""
     raw = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
     return make_call(call.name, raw, call_id=call.id, index=index)
 
 
-def _failure(error: ScriptedError) -> ModelError:
+def _make_error(error: ScriptedError) -> ModelError:
     return ModelError(
         error.message,
         status=error.status,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...wire import as_list
 from ..http.values import to_text
 
 _JOINED = ("text", "summary", "data")  # fields whose fragments are joined
@@ -25,20 +26,9 @@ class Details:
     def add(self, fragments: Any) -> str:
         """Add fragments; return their readable text."""
         texts = []
-        for position, fragment in enumerate(
-            fragments if isinstance(fragments, list) else [fragments]
-        ):
+        for position, fragment in enumerate(as_list(fragments) or [fragments]):
             if isinstance(fragment, dict):
-                key = (
-                    fragment.get("index", position),
-                    fragment.get("type"),
-                    # ids distinguish only encrypted items
-                    fragment.get("id") if fragment.get("data") else None,
-                )
-                # servers send anything here; an object or a list becomes text to be part of a key
-                self._merge_fragment(
-                    tuple(to_text(v) if isinstance(v, dict | list) else v for v in key), fragment
-                )
+                self._merge_fragment(_make_key(fragment, position), fragment)
                 texts.append(_find_text(fragment))
         return "".join(texts)
 
@@ -56,6 +46,14 @@ class Details:
                 item[name] += value
             elif value not in (None, "") or name not in item:
                 item[name] = value
+
+
+def _make_key(fragment: dict[str, Any], position: int) -> tuple[Any, ...]:
+    """Return what the fragments of one item share: index, type and, if encrypted, id."""
+    item_id = fragment.get("id") if fragment.get("data") else None
+    key = (fragment.get("index", position), fragment.get("type"), item_id)
+    # servers send anything here, but a list or an object cannot be part of a key
+    return tuple(to_text(v) if isinstance(v, dict | list) else v for v in key)
 
 
 def _find_text(fragment: dict[str, Any]) -> str:

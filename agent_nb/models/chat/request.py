@@ -73,20 +73,17 @@ def encode(
     if "reasoning" in settings:
         body |= _encode_reasoning(settings["reasoning"], router=router)
     if request.output is not None:
-        schema = output_format(request.output)
-        body["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
+        schema = encode_output(request.output)
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     add_extra_body(body, settings)
     return body
 
 
-def output_format(output: OutputSchema) -> dict[str, Any]:
+def encode_output(output: OutputSchema) -> dict[str, Any]:
     """Return the schema of the answer as OpenAI's APIs take it; strict if it has a strict form."""
-    strict_schema = make_strict(output.schema, OPENAI)
-    schema = {
-        "schema": output.schema if strict_schema is None else strict_schema,
-        "strict": strict_schema is not None,
-    }
-    return {"type": "json_schema", "name": output.name, **schema}
+    strict = make_strict(output.schema, OPENAI)
+    schema = output.schema if strict is None else strict
+    return {"name": output.name, "schema": schema, "strict": strict is not None}
 
 
 def write_tool(spec: ToolSpec) -> dict[str, Any]:
@@ -180,13 +177,13 @@ def _encode_assistant(message: Message) -> dict[str, Any]:
         encoded |= payload.get("message") or {}
     # `reasoning_details` hold the same reasoning as its plain text
     for block in message.blocks:
-        field = _field(block)
+        field = _find_reasoning_field(block)
         if field and "reasoning_details" not in encoded:
             encoded[field] = encoded.get(field, "") + block.text  # type: ignore[attr-defined]  # a field means a ThoughtBlock
     return encoded
 
 
-def _field(block: Block) -> str:
+def _find_reasoning_field(block: Block) -> str:
     """Return the field that the reasoning of a block came in, "" if it must not be sent."""
     opaque = block.opaque_of(PROVIDER) if isinstance(block, ThoughtBlock) else None
     field = opaque.get("field") if opaque is not None else ""

@@ -38,7 +38,7 @@ class PartialArgs:
     def __init__(self, whole: dict[str, Any]) -> None:
         self._root: dict[Key, Any] = {}  # values by their keys, lists too; a leaf is a `_Leaf`
         self._path: list[Key] = []  # of the last value
-        self._open = False  # the last value is a string that goes on
+        self._in_string = False  # the last value is a string that goes on
         self._ordered = True  # so far, all paths came in the order of a document
         self._text: list[str] = []
         for name, value in whole.items():
@@ -54,17 +54,17 @@ class PartialArgs:
         fields = as_dict(piece)
         path, value = _read_path(to_text(fields.get("jsonPath"))), _read_value(fields)
         text = ""
-        is_next_piece = self._open and path == self._path
+        is_next_piece = self._in_string and path == self._path
         if is_next_piece and isinstance(value, str):
-            self._find_leaf(path).pieces.append(value)
+            self._find_node(path).pieces.append(value)
             text = to_json(value)[1:-1]
         elif value is not _ABSENT and path and not is_next_piece:
             is_text = isinstance(value, str)
             written = to_json(value)
             text = self._begin(path, _Leaf(value), written[:-1] if is_text else written)
-            self._open = is_text
+            self._in_string = is_text
         goes_on = fields.get("willContinue") is True
-        if not goes_on and self._open and path == self._path:
+        if not goes_on and self._in_string and path == self._path:
             text += self._end_string()
         if not self._ordered:
             return ""
@@ -77,13 +77,13 @@ class PartialArgs:
             return to_json(_build(self._root))
         if not self._path:
             return ""
-        return self.text + self._end_string() + _close(self._path, 0)
+        return self.text + self._end_string() + _write_ends(self._path, 0)
 
     def _begin(self, path: list[Key], leaf: _Leaf, written: str) -> str:
         """Put a value at a path; return the text before and of it."""
         self._ordered = self._ordered and self._follows(path)
-        text = self._end_string() + self._move(path) + written if self._ordered else ""
-        self._put(path, leaf)
+        text = self._end_string() + self._write_between(path) + written if self._ordered else ""
+        self._store(path, leaf)
         self._path = path
         return text
 
@@ -101,23 +101,20 @@ class PartialArgs:
         before, key = last[level], path[level]
         if isinstance(before, int) or isinstance(key, int):
             return isinstance(before, int) and isinstance(key, int) and key == before + 1
-        node: Any = self._root
-        for above in path[:level]:
-            node = node[above]
-        return key not in node
+        return key not in self._find_node(path[:level])
 
     def _count_shared(self, path: list[Key]) -> int:
         """Return how many keys a path has in common with that of the last value."""
         shortest = min(len(self._path), len(path))
         return next((n for n in range(shortest) if self._path[n] != path[n]), shortest)
 
-    def _move(self, path: list[Key]) -> str:
+    def _write_between(self, path: list[Key]) -> str:
         """Return the text between the last value and one at `path`."""
         level = self._count_shared(path)
-        between = f"{_close(self._path, level + 1)}, " if self._path else "{"
-        return between + _name(path[level]) + "".join(map(_open, path[level + 1 :]))
+        between = f"{_write_ends(self._path, level + 1)}, " if self._path else "{"
+        return between + _write_name(path[level]) + "".join(map(_write_start, path[level + 1 :]))
 
-    def _put(self, path: list[Key], leaf: _Leaf) -> None:
+    def _store(self, path: list[Key], leaf: _Leaf) -> None:
         node: Any = self._root
         for key in path[:-1]:
             if not isinstance(node.get(key), dict):
@@ -125,15 +122,15 @@ class PartialArgs:
             node = node[key]
         node[path[-1]] = leaf
 
-    def _find_leaf(self, path: list[Key]) -> _Leaf:
+    def _find_node(self, path: list[Key]) -> Any:
+        """Return the leaf, or the values by their keys, at a path that exists."""
         node: Any = self._root
         for key in path:
             node = node[key]
-        leaf: _Leaf = node
-        return leaf
+        return node
 
     def _end_string(self) -> str:
-        ended, self._open = '"' if self._open else "", False
+        ended, self._in_string = '"' if self._in_string else "", False
         return ended
 
 
@@ -155,15 +152,15 @@ def _read_path(text: str) -> list[Key]:
     keys: list[Key] = []
     position = 1
     while position < len(text):
-        found = _KEY.match(text, position)
-        if found is None or len(keys) == _DEEPEST:
+        match = _KEY.match(text, position)
+        if match is None or len(keys) == _DEEPEST:
             return [text]
-        quoted = found["one"] if found["one"] is not None else found["two"]
-        if found["index"]:
-            keys.append(int(found["index"]))
+        if match["index"]:
+            keys.append(int(match["index"]))
         else:
-            keys.append(found["name"] or re.sub(r"\\(.)", r"\1", quoted or ""))
-        position = found.end()
+            quoted = match["one"] or match["two"] or ""
+            keys.append(match["name"] or re.sub(r"\\(.)", r"\1", quoted))
+        position = match.end()
     return keys
 
 
@@ -186,14 +183,15 @@ def _build(node: Any) -> Any:
     return {str(key): _build(value) for key, value in node.items()}
 
 
-def _open(key: Key) -> str:
-    return "[" if isinstance(key, int) else "{" + _name(key)
+def _write_start(key: Key) -> str:
+    """Return the start of the object or list that has this key first."""
+    return "[" if isinstance(key, int) else "{" + _write_name(key)
 
 
-def _name(key: Key) -> str:
+def _write_name(key: Key) -> str:
     return "" if isinstance(key, int) else f"{to_json(key)}: "
 
 
-def _close(path: list[Key], level: int) -> str:
+def _write_ends(path: list[Key], level: int) -> str:
     """Return the ends of the objects and lists that are open below a level of a path."""
     return "".join("]" if isinstance(key, int) else "}" for key in reversed(path[level:]))

@@ -142,7 +142,7 @@ class Http:
     async def aclose(self) -> None:
         """Close the connections of this event loop; those of another loop end with that loop."""
         connections, self._connections = self._connections, None
-        if connections is not None and connections.here:
+        if connections is not None and connections.is_current:
             await connections.aclose()
 
     async def _send(
@@ -165,7 +165,7 @@ class Http:
     async def _open(self) -> Connections:
         """Return this event loop's connections. Raises UsageError where live runs are forbidden."""
         read_launch().check_address(self.base_url)
-        if self._connections is None or not self._connections.here:
+        if self._connections is None or not self._connections.is_current:
             # without TLS the certificates are not read: that would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
             tls = None if plain else load_certificates()

@@ -40,7 +40,7 @@ class Connections:
         self._free.append((self._add(), self._loop.time()))
 
     @property
-    def here(self) -> bool:
+    def is_current(self) -> bool:
         """Whether they belong to the running event loop."""
         return self._loop is asyncio.get_running_loop()
 

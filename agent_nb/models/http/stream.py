@@ -46,7 +46,7 @@ class StreamDecoder(Decoder, Protocol):
 class Gate:
     """Holds parts back until the answer begins; a fault before that may be retried.
 
-    `is_open`: the answer has begun. `error`: the one to raise after the parts so far.
+    `is_open`: the answer has begun. `error`: a fault to raise after the parts so far.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ async def stream_answer(
     http: Http,
     post: Post,
     decoder_of: Callable[[int], StreamDecoder],
-    on_status: Callable[[int], object] = int,  # `int` does nothing with the status
+    on_status: Callable[[int], object] = lambda _: None,
 ) -> AsyncGenerator[Sequence[Part], None]:
     """Send `post` and yield the parts of the answer; `on_status` gets its HTTP status first.
 
@@ -151,8 +151,7 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
 
 
 async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Let the connection end by itself, so that it can be reused."""
-    # the answer is complete: how the connection ends no longer matters
+    """Let the connection end by itself, so that it can be reused; how it ends does not matter."""
     with suppress(ModelError, TimeoutError):
         await wait_within(LINGER, _drain(chunks))
 

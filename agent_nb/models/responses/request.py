@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ..chat.request import name_pictures, output_format, result_text, write_arguments
+from ..chat.request import encode_output, name_pictures, result_text, write_arguments
 from ..messages import (
     Block,
     CallBlock,
@@ -77,7 +77,7 @@ def encode(
             **({"summary": "auto"} if summary else {}),
         }
     if request.output is not None:
-        body["text"] = {"format": output_format(request.output)}
+        body["text"] = {"format": {"type": "json_schema", **encode_output(request.output)}}
     add_extra_body(body, settings, "text")
     return body
 
