@@ -23,6 +23,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Any
@@ -44,6 +45,7 @@ _DEEPEST = 100  # levels of a shape
 _NODE_WEIGHT = 8  # of an object, list or value of a chunk; see `Dereferencer.add_weight`
 _LARGEST_NUMBER = 1 << 64  # start or step of a column that counts; checked on reading only
 _LEAF = 0  # stands in a shape for a value
+_MISSING = object()
 
 
 def pack_columns(
@@ -56,11 +58,11 @@ def pack_columns(
         rows.setdefault(shape, []).append(leaves)
     groups = [shape for shape in rows if len(rows[shape]) >= _FEWEST_CHUNKS]
     numbers = {shape: number for number, shape in enumerate(groups)}
-    places = [numbers.get(shape, SINGLE) for shape, _ in flat]
-    singles = [chunk for chunk, place in zip(chunks, places, strict=True) if place == SINGLE]
+    order = [numbers.get(shape, SINGLE) for shape, _ in flat]
+    singles = [chunk for chunk, number in zip(chunks, order, strict=True) if number == SINGLE]
     references.count(singles)
     return {
-        "order": [[place, len(list(run))] for place, run in groupby(places)],
+        "order": [[number, len(list(run))] for number, run in groupby(order)],
         "singles": [references.pack(single) for single in singles],
         "groups": [_pack_group(shape, rows[shape], texts) for shape in groups],
         **({"seen": references.seen} if references.seen else {}),
@@ -113,7 +115,7 @@ def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
     if all(isinstance(value, str) for value in values):
         return {
             "text": _refer_to_text("".join(values), texts),
-            "cut": _pack_lengths(map(len, values)),
+            "cut": _pack_lengths([len(value) for value in values]),
         }
     return {"each": values}
 
@@ -127,11 +129,10 @@ def _refer_to_text(joined: str, texts: Sequence[str]) -> Any:
     return joined
 
 
-def _pack_lengths(lengths: Iterator[int]) -> Any:
-    listed = list(lengths)
-    if len(listed) < _FEWEST_ZIPPED:
-        return listed
-    packed = zlib.compress(json.dumps(listed, separators=(",", ":")).encode(), 9)
+def _pack_lengths(lengths: list[int]) -> Any:
+    if len(lengths) < _FEWEST_ZIPPED:
+        return lengths
+    packed = zlib.compress(json.dumps(lengths, separators=(",", ":")).encode(), 9)
     return base64.b64encode(packed).decode()
 
 
@@ -139,20 +140,20 @@ def unpack_columns(packed: Any, references: Dereferencer) -> list[Any]:
     """Return the chunks that `pack_columns` got. Raises UsageError."""
     packed = as_dict(packed)
     order = _read_order(packed.get("order"))
-    counts: dict[int, int] = {}
-    for place, count in order:
-        counts[place] = counts.get(place, 0) + count
+    counts: Counter[int] = Counter()
+    for number, count in order:
+        counts[number] += count
     groups = as_list(packed.get("groups"))
     sources: dict[int, Iterator[Any]] = {}
-    for place, count in counts.items():
-        if place == SINGLE:
-            sources[place] = map(references.unpack, as_list(packed.get("singles")))
-        elif 0 <= place < len(groups):
-            sources[place] = _unpack_group(as_dict(groups[place]), count, references)
+    for number, count in counts.items():
+        if number == SINGLE:
+            sources[number] = map(references.unpack, as_list(packed.get("singles")))
+        elif 0 <= number < len(groups):
+            sources[number] = _unpack_group(as_dict(groups[number]), count, references)
         else:
             raise damaged_error("a group of its chunks is missing")
     try:
-        return [next(sources[place]) for place, count in order for _ in range(count)]
+        return [next(sources[number]) for number, count in order for _ in range(count)]
     except StopIteration:
         raise damaged_error("chunks of its answer are missing") from None
 
@@ -191,9 +192,10 @@ def _fill(shape: Any, leaves: Iterator[Any], depth: int) -> Any:
         return [_fill(item, leaves, depth - 1) for item in shape]
     if isinstance(shape, dict):
         return {name: _fill(shape[name], leaves, depth - 1) for name in sorted(shape)}
-    for leaf in leaves:
-        return leaf
-    raise damaged_error("a value of a chunk is missing")
+    leaf = next(leaves, _MISSING)
+    if leaf is _MISSING:
+        raise damaged_error("a value of a chunk is missing")
+    return leaf
 
 
 def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer) -> Sequence[Any]:
@@ -234,11 +236,11 @@ def _cut_text(text: str, packed: Any, count: int) -> list[str]:
         or not all(type(n) is int and n >= 0 for n in lengths)
     ):
         raise damaged_error("the lengths of its pieces are missing")
-    pieces, at = [], 0
+    pieces, begin = [], 0
     for length in lengths:
-        pieces.append(text[at : at + length])
-        at += length
-    if rest := text[at:]:
+        pieces.append(text[begin : begin + length])
+        begin += length
+    if rest := text[begin:]:
         last = max((n for n, piece in enumerate(pieces) if piece), default=count - 1)
         pieces[last] += rest
     return pieces

@@ -1,4 +1,4 @@
-"""An exchange with a server as it goes: what has come of the answer, which is read at its end.
+"""An exchange with a server while it goes on: the bytes of its answer are read at the end.
 
 Why apart from the relay: to read a long stream takes some tenths of a second, in which the relay
 passes other streams on.
@@ -25,7 +25,7 @@ _SENT_AGAIN = ("content-type", "location", "request-id", "x-request-id")
 
 
 class Received:
-    """What has come of an answer."""
+    """The body of an answer as far as it came; `complete`: the server ended it."""
 
     def __init__(self) -> None:
         self.complete = False
@@ -49,10 +49,10 @@ class Received:
             with suppress(WireError):
                 data = self._join(headers.get("content-encoding", "identity"))
                 body = Body.read(data, headers.get("content-type", ""))
-        kept = {name: headers[name] for name in _SENT_AGAIN if name in headers}
+        sent_again = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
         whole = self.complete or body.is_ended or headers.get("content-length") == str(self._size)
-        return Response(status=status, headers=kept, body=body, complete=whole)
+        return Response(status=status, headers=sent_again, body=body, complete=whole)
 
     def _join(self, encoding: str) -> bytes:
         if encoding == "identity":
@@ -75,8 +75,9 @@ class Received:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """An exchange with a server as it went, unredacted, with the headers of its request, from
-    `began` to `ended` (epoch seconds).
+    """An exchange with a server, unredacted, from `began` to `ended` (epoch seconds).
+
+    `headers`: of the request. `received`: what came of the body of the answer.
     """
 
     request: Request

@@ -60,18 +60,15 @@ _Masks = list[tuple[re.Pattern[str], str]]
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded exchange, the `key` of its request (`TapeMasks.make_key`), and the `record` that
-    holds it. `cell`, `execution`, `started` (epoch seconds) and `ordinal` (its place among the
-    exchanges of that execution): where and when it was made.
-    """
+    """A recorded exchange, the record that holds it, and where and when it was made."""
 
     exchange: Exchange
-    key: str
-    record: str  # its id
+    key: str  # of the request (`TapeMasks.make_key`)
+    record: str  # the id of the record
     cell: str = ""
-    execution: str = ""
-    started: float = 0.0
-    ordinal: int = 0
+    execution: str = ""  # of the cell
+    started: float = 0.0  # epoch seconds
+    ordinal: int = 0  # the place among the exchanges of the execution
 
     @classmethod
     def read(cls, record: Record, masks: TapeMasks) -> Recording | None:
@@ -113,7 +110,7 @@ class TapeMasks:
 
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
-        text = encode_canonical([*_read_place(request), request.body.value])
+        text = encode_canonical([*_read_target(request), request.body.value])
         return _mask(text, self.choose(request))
 
 
@@ -173,21 +170,20 @@ class TapeIndex:
             if listed := [by_id[name] for name in ids if name in by_id]:
                 return listed
         own = sorted((r for r in candidates if r.cell == cell), key=lambda r: r.ordinal)
-        newest = max(own, key=lambda r: r.started, default=_NO_RECORDING)
-        return [r for r in own if r.execution == newest.execution]
+        newest = max(own, key=lambda r: r.started).execution if own else ""
+        return [r for r in own if r.execution == newest]
 
     def _describe_nearest(self, request: Request, cell: str) -> str:
         if not self._recordings:
             return "no model call of this notebook is recorded"
-        same_place = [
-            r for r in self._recordings if _read_place(r.exchange.request) == _read_place(request)
-        ]
-        if not same_place:
-            known = sorted(
-                {" ".join(_read_place(r.exchange.request)).strip() for r in self._recordings}
-            )
-            return f"{' '.join(_read_place(request)).strip()} is not recorded, only {', '.join(known[:5])}"
-        nearest = self._choose_nearest(same_place, request, cell)
+        target = _read_target(request)
+        by_target: dict[tuple[str, ...], list[Recording]] = {}
+        for recording in self._recordings:
+            by_target.setdefault(_read_target(recording.exchange.request), []).append(recording)
+        if target not in by_target:
+            known = sorted(" ".join(each).strip() for each in by_target)
+            return f"{' '.join(target).strip()} is not recorded, only {', '.join(known[:5])}"
+        nearest = self._choose_nearest(by_target[target], request, cell)
         return self._describe_difference(nearest, request)
 
     def _choose_nearest(
@@ -254,15 +250,14 @@ def _find_difference(
 
 def _mask(text: str, masks: _Masks) -> str:
     for pattern, replacement in masks:
-        text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
+        text = pattern.sub(replacement.replace("\\", r"\\"), text)  # as it is, without groups
     return text
 
 
 _MISSING = "(missing)"
-_NO_RECORDING = Recording(exchange=None, key="", record="", started=-1.0)  # type: ignore[arg-type]  # holds no exchange
 
 
-def _read_place(request: Request) -> tuple[str, ...]:
+def _read_target(request: Request) -> tuple[str, ...]:
     """Return where a request goes: provider, method, path and query."""
     provider = _LOOPBACK.sub(r"\1", request.provider)
     return provider, request.method, request.path, request.query

@@ -106,7 +106,9 @@ def _pack(
         "response": {
             "status": response.status,
             "headers": packer.pack(dict(response.headers)),
-            "body": _zip_large(_pack_response(response.body, texts, _fields(request.body), packer)),
+            "body": _zip_large(
+                _pack_response(response.body, texts, _list_fields(request.body), packer)
+            ),
             **({} if response.complete else {"complete": False}),
         },
         **({"attempts": exchange.attempts} if exchange.attempts > 1 else {}),
@@ -116,7 +118,8 @@ def _pack(
     return PackedExchange(value, {key: known[key] for key in sorted(needed) if key in known})
 
 
-def _fields(body: Body) -> Mapping[str, Any]:
+def _list_fields(body: Body) -> Mapping[str, Any]:
+    """Return the fields of a request's body, to which its answer may refer."""
     return as_dict(body.value) if body.kind == "json" else {}
 
 
@@ -179,11 +182,10 @@ def unpack_exchange(
     home = home or Home.of_user()
     plain = Unpacker({}, home)
     request, response = dict(as_dict(value.get("request"))), dict(as_dict(value.get("response")))
-    asked_body = as_dict(request.pop("body", None))
-    answered_body = as_dict(response.pop("body", None))
-    body = _unpack_request(asked_body, known, home)
+    body = _unpack_request(as_dict(request.pop("body", None)), known, home)
+    packed_answer = as_dict(response.pop("body", None))
     try:
-        answer = _unpack_response(answered_body, texts, _fields(body), plain)
+        answer = _unpack_response(packed_answer, texts, _list_fields(body), plain)
         return Exchange(
             request=msgspec.convert({**plain.unpack(request), "body": body}, Request),
             response=msgspec.convert({**plain.unpack(response), "body": answer}, Response),

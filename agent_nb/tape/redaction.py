@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -63,14 +64,18 @@ def redact_exchange(
 
 
 def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets that a request carries, by name, if they are not too short."""
-    found = {name: value for name, value in _list_keys(request, headers) if value.strip()}
-    return {
-        name: value
-        for name, value in found.items()
+    """Return the secrets that a request carries, by name, if they are not too short.
+
+    Of several values of one field, the second is named `field password 2`, and so on.
+    """
+    secrets: dict[str, str] = {}
+    for name, value in dict.fromkeys(_list_keys(request, headers)):
         # a redirect that is served from its record has redacted keys
-        if len(value) >= _SHORTEST_SECRET and not value.startswith("[redacted ")
-    }
+        if value.startswith("[redacted ") or len(value) < _SHORTEST_SECRET or value.isspace():
+            continue
+        names = (f"{name} {n}" if n > 1 else name for n in count(1))
+        secrets[next(each for each in names if each not in secrets)] = value
+    return secrets
 
 
 def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,21 @@ def test_a_key_in_a_field_of_the_body(body):
     assert KEY not in repr(redacted(body=body))
 
 
+@pytest.mark.parametrize(
+    ("headers", "fields"),
+    [
+        ({}, {"body": Body("text", FORM.removesuffix("--\r\n") + f"\r\n{FORM.replace(KEY, 'other-key-123')}")}),
+        ({}, {"query": f"key={KEY}&key=other-key-123"}),
+        ({"cookie": f"sid={KEY}; sid=x"}, {}),
+    ],
+    ids=["form", "query", "cookie"],
+)  # fmt: skip
+def test_each_key_of_a_name_that_comes_several_times(headers, fields):
+    made = repr(redacted(headers, **fields))
+    assert KEY not in made
+    assert "other-key-123" not in made
+
+
 def test_the_key_of_a_prompt_cache_is_no_secret():
     body = Body("json", {"prompt_cache_key": "conversation-1", "input": "conversation-1"})
     assert redacted(body=body).request.body == body
