@@ -33,6 +33,7 @@ OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encry
 _SHORTEST_SECRET = 8  # characters, in a header, a query or a body
 _key_header = re.compile(r"auth|token|secret|cookie|password|signature|api-?key|-key$").search
 _KEY = r"(?:[\w-]*[-_])?(?:api[-_]?key|access[-_]?token|client[-_]?secret|password)"
+_WITH_KEYS = ("tools", "mcp_servers")  # fields of a body whose MCP servers may need a key
 _key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
 # keys in the fields of a multipart form, and in those of a query
 _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
@@ -91,9 +92,13 @@ def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[s
         yield f"query {match[2]}", unquote_plus(match[3])
     body = request.body
     if body.kind == "json":
-        for name, value in as_dict(body.value).items():
+        fields = as_dict(body.value)
+        for name, value in fields.items():
             if isinstance(value, str) and _key_field(name):
                 yield f"field {name}", value
+        for _, text in _list_texts([fields.get(name) for name in _WITH_KEYS]):
+            if isinstance(text.key, str) and _key_header(text.key.lower()) and text.read().strip():
+                yield f"field {text.key}", text.read().split()[-1]
     yield from list_ids(body.value)
     if body.kind == "text":
         for match in _FORM.finditer(body.value):

@@ -39,7 +39,14 @@ def test_a_key_in_the_query_and_with_another_key_the_request_is_the_same(name):
 
 
 @pytest.mark.parametrize(
-    "body", [Body("json", {"api_key": KEY, "input": f"not {KEY}"}), Body("text", FORM)]
+    "body",
+    [
+        Body("json", {"api_key": KEY, "input": f"not {KEY}"}),
+        Body("json", {"tools": [{"type": "mcp", "authorization": KEY}]}),
+        Body("json", {"tools": [{"type": "mcp", "headers": {"Authorization": f"Bearer {KEY}"}}]}),
+        Body("json", {"mcp_servers": [{"type": "url", "authorization_token": KEY}]}),
+        Body("text", FORM),
+    ],
 )
 def test_a_key_in_a_field_of_the_body(body):
     assert KEY not in repr(redacted(body=body))
