@@ -134,6 +134,7 @@ def front(server, window, new_page):
         "__import__('agent_nb.notebook.cell.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
     )
     yield notebook
+    notebook.close()
     server.end_kernels()
 
 
@@ -144,7 +145,9 @@ def question(server, window, new_page):
     folder.mkdir(exist_ok=True)
     shutil.copy(EXAMPLES / "greenhouse" / "readings.csv", folder)
     shutil.copy(EXAMPLES / "scripts" / "which_sensor.yaml", folder)
-    yield opened(new_page, window, server, "april/question.ipynb", QUESTION)
+    notebook = opened(new_page, window, server, "april/question.ipynb", QUESTION)
+    yield notebook
+    notebook.close()
     server.end_kernels()
 
 

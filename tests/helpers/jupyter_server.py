@@ -209,7 +209,14 @@ class Server:
             time.sleep(0.1)
 
     def end_kernels(self) -> None:
-        """End every kernel."""
+        """End every kernel, once the server has noticed that its pages are closed.
+
+        A kernel that ends sooner leaves the server's connections to it behind: they try its ports
+        as long as the server runs, which takes processor time, and another test may get such a port.
+        """
+        end = time.monotonic() + 10
+        while any(kernel["connections"] for kernel in self.kernels()) and time.monotonic() < end:
+            time.sleep(0.05)
         for kernel in self.kernels():
             request = urllib.request.Request(
                 f"{self.url}/api/kernels/{kernel['id']}", method="DELETE"

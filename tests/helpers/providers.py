@@ -1,9 +1,13 @@
 """An OpenAI-compatible server that counts who asks it."""
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# A loopback address that only Linux has unasked. Whoever goes on trying a port of 127.0.0.1 that
+# was another test's before does not count here.
+OWN_ADDRESS = "127.71.0.1" if sys.platform == "linux" else "127.0.0.1"
 CHUNKS = (
     {"delta": {"content": "Hello."}, "index": 0},
     {"delta": {}, "index": 0, "finish_reason": "stop"},
@@ -46,7 +50,7 @@ class Provider(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Answers)
+        super().__init__((OWN_ADDRESS, 0), _Answers)
         self.connections = 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -56,7 +60,7 @@ class Provider(ThreadingHTTPServer):
 
     def route(self, patch):
         """Have every provider be this one."""
-        url = f"http://127.0.0.1:{self.server_port}"
+        url = f"http://{OWN_ADDRESS}:{self.server_port}"
         patch.setenv("OPENAI_BASE_URL", f"{url}/v1")
         patch.setenv("ANTHROPIC_BASE_URL", url)
         patch.setenv("OLLAMA_HOST", url)
