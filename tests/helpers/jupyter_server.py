@@ -214,7 +214,7 @@ class Server:
         A kernel that ends sooner leaves the server's connections to it behind: they try its ports
         as long as the server runs, which takes processor time, and another test may get such a port.
         """
-        end = time.monotonic() + 10
+        end = time.monotonic() + 3  # it now and then counts a page too many, of a restarted kernel
         while any(kernel["connections"] for kernel in self.kernels()) and time.monotonic() < end:
             time.sleep(0.05)
         for kernel in self.kernels():
