@@ -25,8 +25,23 @@ def match_path(glob: str, event: Event) -> bool:
 @lru_cache(maxsize=256)  # bounded, because the clients of a server choose the globs
 def _read_glob(glob: str) -> re.Pattern[str]:
     """Return the regular expression of a glob, for a path of which each level ends with a slash."""
-    levels = (
-        "(?:[^/]*/)*" if level == "**" else re.escape(level).replace(r"\*", "[^/]*") + "/"
-        for level in glob.split("/")
-    )
-    return re.compile("".join(levels))
+    parts = [""]  # those between `**`
+    for level in glob.split("/"):
+        if level == "**":
+            parts.append("")
+        else:
+            parts[-1] += _join_parts(list(map(re.escape, level.split("*"))), "[^/]*") + "/"
+    return re.compile(_join_parts(parts, "(?:[^/]*/)*"))
+
+
+def _join_parts(parts: list[str], between: str) -> str:
+    """Return the pattern of `parts` with `between`, a repetition of anything, between them.
+
+    The first match of a middle part is enough. The atomic groups `(?>…)` keep it: else a glob of
+    many stars would take exponential time.
+    """
+    first, *others = parts
+    if not others:
+        return first
+    middle = "".join(f"(?>{between}?{part})" for part in others[:-1])
+    return f"{first}{middle}{between}{others[-1]}"

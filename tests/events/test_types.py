@@ -167,3 +167,18 @@ def test_a_number_that_no_double_holds_is_null(kind, field, number):
 def test_malformed_json_stays_so_beside_such_a_number(beside):
     with pytest.raises(msgspec.DecodeError):
         decode_event(f'{{"type": "new", "x": 1e999, "y": {beside}}}')
+
+
+@pytest.mark.parametrize(
+    "extra", [{"type": "user", "content": "b"}, {"extra": {"a": 1}}, {"extra": 1, "seq": 2, "c": 3}]
+)
+def test_a_foreign_field_named_like_ours_never_replaces_it(extra):
+    event = decode_event(json.dumps({"type": "respond", "content": "a", "extra": extra}))
+    assert (event.content, event.extra) == ("a", extra)
+    assert decode_event(encode_event(event)) == event
+
+
+@pytest.mark.parametrize("kind", [5, None, ["x"], "news"])
+def test_a_type_that_is_no_text_is_written_as_it_came(kind):
+    obj = {"type": kind, "a": 1}
+    assert json.loads(encode_event(decode_event(json.dumps(obj)))) == obj
