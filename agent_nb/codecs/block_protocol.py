@@ -45,7 +45,7 @@ class BlockForm(msgspec.Struct, frozen=True):
     delta: str
     end: str
     id: str
-    text: str
+    text: str = "delta"
 
     def key(self, obj: Obj) -> str:
         """Return the key, unique in the stream, of the block that a line names."""

@@ -39,7 +39,7 @@ class CanonicalDecoder:
 
     def __init__(self, strict: bool = False) -> None:
         self.losses = Losses(strict=strict)
-        self._unframer: Unframer | None = None
+        self._unframer: Unframer | None = None  # for a stream that does not begin with `{`
         self._begun = False
         self._held: list[bytes] = []  # the pieces of the incomplete line
         self._size = 0  # their size in bytes
@@ -48,8 +48,10 @@ class CanonicalDecoder:
     def feed(self, data: bytes | str) -> list[Event]:
         """Return the events that `data` completes."""
         chunk = data.encode("utf-8", "replace") if isinstance(data, str) else data
-        if not self._begun:
-            self._begin(chunk)
+        if chunk and not self._begun:
+            self._begun = True
+            if not chunk.startswith(b"{"):
+                self._unframer = Unframer(self.losses)
         if self._unframer is not None:
             return self._convert_items(self._unframer.feed(chunk))
         if self._skipping:
@@ -77,14 +79,6 @@ class CanonicalDecoder:
         last_line = b"".join(self._held)
         self._held, self._size, self._skipping = [], 0, False
         return self._decode_block(last_line) if last_line.strip() else []
-
-    def _begin(self, chunk: bytes) -> None:
-        """Choose by the first byte: blocks of lines, or an `Unframer`."""
-        if not chunk:
-            return
-        self._begun = True
-        if not chunk.startswith(b"{"):
-            self._unframer = Unframer(self.losses)
 
     def _hold(self, rest: bytes) -> list[Event]:
         """Keep a piece of an incomplete line, unless the line is too large; return no events."""

@@ -12,6 +12,8 @@ from typing import Any
 
 from ..wire import as_dict, dumps, loads
 
+CAUSES = ("user", "timeout", "limit")  # reasons of an interrupt
+
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:
     """Return an id for a run without one: 12 hex digits, equal for equal arguments.
@@ -31,6 +33,11 @@ def fraction_of(value: Any) -> float | None:
     """Return a number from 0 to 1, or None."""
     valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     return float(value) if valid else None
+
+
+def interrupt_fields(reason: str) -> dict[str, Any]:
+    """Return the fields of an Interrupt; a foreign reason becomes the detail of a user's stop."""
+    return {"reason": reason} if reason in CAUSES else {"reason": "user", "detail": reason}
 
 
 def parse_json(text: Any) -> Any:

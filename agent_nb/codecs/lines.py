@@ -39,15 +39,15 @@ class LineDecoder:
         complete: list[str] = []
         for line in lines:
             complete_line = self._end_line(line)
-            if complete_line is not None and self._fits(complete_line, len(complete_line)):
+            if complete_line is not None and self._fits(complete_line):
                 complete.append(_text(complete_line))
         if beginning_of_line and not self._skipping:
             self._pieces.append(beginning_of_line)
             self._size += len(beginning_of_line)
             if self._size > self._limit:
-                beginning, size = b"".join(self._pieces), self._size
+                beginning = b"".join(self._pieces)
                 self._pieces, self._size, self._skipping = [], 0, True
-                self._fits(beginning, size)
+                self._fits(beginning)
         return complete
 
     def close(self) -> list[str]:
@@ -61,9 +61,9 @@ class LineDecoder:
         self._pieces, self._size, self._skipping = [], 0, False
         return None if skipped else b"".join([*pieces, end])
 
-    def _fits(self, line: bytes, size: int) -> bool:
+    def _fits(self, line: bytes) -> bool:
         """Return whether a line is within the limit; report one that is not."""
-        if size <= self._limit:
+        if len(line) <= self._limit:
             return True
         self._on_fault(
             WireError(

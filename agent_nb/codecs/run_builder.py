@@ -80,9 +80,12 @@ class RunBuilder:
         """
         event = self.make(cls, **{**self.envelope(obj), **fields})
         drawn = (draw or self._draw)(event)
-        return msgspec.structs.replace(
-            event, extra={self.codec: {**(note or {}), **note_difference(obj, drawn)}}
-        )
+        return self.add_note(event, {**(note or {}), **note_difference(obj, drawn)})
+
+    def add_note(self, event: E, note: Obj) -> E:
+        """Return an event of this run with `note` added to its note."""
+        before = (event.extra or {})[self.codec]
+        return msgspec.structs.replace(event, extra={self.codec: {**before, **note}})
 
     def derived(self, cls: type[E], **fields: Any) -> E:
         """Return an event that follows from others and has no line in this codec."""

@@ -88,20 +88,7 @@ class EventLog(Sequence[Event]):
         ts = self.now()
         if event.of not in NEWS:
             self._note_piece(event, round(ts * 1000))
-        return Delta(
-            ts=ts,
-            run=self.run,
-            turn=event.turn,
-            span=event.span,
-            parent=event.parent,
-            path=event.path,
-            origin=event.origin,
-            extra=event.extra,
-            block=event.block,
-            of=event.of,
-            name=event.name,
-            text=event.text,
-        )
+        return _replace(event, seq=0, ts=ts, run=self.run)
 
     def _note_piece(self, event: Delta, ms: int) -> None:
         """Note a piece's length and the milliseconds since the piece before, or the run's start."""
@@ -217,7 +204,7 @@ class EventLog(Sequence[Event]):
         all_events = list(events)
         log = cls(all_events[0].run if all_events else "")
         log._events = [
-            event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
+            event if event.seq == seq else _replace(event, seq=seq)
             for seq, event in enumerate(all_events, 1)
         ]
         return log

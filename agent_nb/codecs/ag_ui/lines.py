@@ -17,12 +17,7 @@ from ..writing import as_text
 
 NAME = "ag-ui"
 TEXT = BlockForm(
-    "respond",
-    "TEXT_MESSAGE_START",
-    "TEXT_MESSAGE_CONTENT",
-    "TEXT_MESSAGE_END",
-    "messageId",
-    "delta",
+    "respond", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId"
 )
 REASONING = BlockForm(
     "think",
@@ -30,11 +25,8 @@ REASONING = BlockForm(
     "REASONING_MESSAGE_CONTENT",
     "REASONING_MESSAGE_END",
     "messageId",
-    "delta",
 )
-TOOL = BlockForm(
-    "call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId", "delta"
-)
+TOOL = BlockForm("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId")
 #: Type of a line -> the form of its block.
 FORMS = {
     name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)

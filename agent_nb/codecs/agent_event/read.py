@@ -8,7 +8,6 @@ next run. Such frames are a run of their own only in a stream that has no other.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 from ...events import Event
@@ -32,7 +31,7 @@ class AgentEventReader:
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
         # by `runId`; None: the run of the events without an id
-        self._runs: OrderedDict[Any, RunReader] = OrderedDict()
+        self._runs: dict[Any, RunReader] = {}
         self._newest: Any = None  # key of the run of the newest event
         self._count = 0
         self._held: list[Obj] = []  # frames of no run, held until a run begins

@@ -37,7 +37,7 @@ from ...events import (
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, text_of, text_of_arguments
+from ..foreign_values import arguments_of, interrupt_fields, text_of, text_of_arguments
 from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
@@ -45,7 +45,6 @@ from .nested import OUTER, child_event
 from .whole_view import WholeView
 
 _ENDINGS = ("final", "error", "cancelled")
-_CAUSES = ("user", "timeout", "limit")
 
 
 class RunReader:
@@ -186,14 +185,10 @@ class RunReader:
     def _cancelled(self, obj: Obj) -> list[Event]:
         """Read the end of a run that was stopped: by the user, or by a limit."""
         self.is_over = True
-        detail = text_of(obj, "reason")
-        cause: Any = detail if detail in _CAUSES else "user"
-        stopped = self._derived(Interrupt, reason=cause, detail="" if detail == cause else detail)
-        return [
-            *self._close_children(),
-            stopped,
-            self._run.line(End, obj, status="interrupted" if cause == "user" else "limit"),
-        ]
+        fields = interrupt_fields(text_of(obj, "reason"))
+        stopped = self._derived(Interrupt, **fields)
+        status = "interrupted" if fields["reason"] == "user" else "limit"
+        return [*self._close_children(), stopped, self._run.line(End, obj, status=status)]
 
     def _run_view(self, obj: Obj) -> list[Event]:
         """Read a view, which repeats the whole run so far.

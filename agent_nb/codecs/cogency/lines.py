@@ -15,29 +15,14 @@ from typing import Any
 
 import msgspec
 
-from ...events import (
-    Call,
-    Counts,
-    End,
-    Error,
-    Event,
-    Execute,
-    Extension,
-    Interrupt,
-    Metric,
-    Respond,
-    Result,
-    ResultStatus,
-    Think,
-    User,
-)
+from ... import events
 from ...wire import as_dict
 from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
 #: Status of a result -> its outcome (the text that people see), if the result has no text to show.
-OUTCOMES: dict[ResultStatus, str] = {
+OUTCOMES: dict[events.ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",
     "denied": "Denied",
@@ -53,11 +38,11 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _outcome(event: Result) -> Any:
+def _outcome(event: events.Result) -> Any:
     return (event.display or {}).get("text/plain", OUTCOMES[event.status])
 
 
-def choose_outcome(event: Result) -> Any:
+def choose_outcome(event: events.Result) -> Any:
     """Return the outcome of a result of ours; for an error, its message without the traceback."""
     if event.status != "error":
         return _outcome(event)
@@ -72,7 +57,7 @@ def choose_outcome(event: Result) -> Any:
     return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
 
 
-def _draw_payload(event: Result) -> Obj:
+def _draw_payload(event: events.Result) -> Obj:
     return {
         "payload": {
             "outcome": _outcome(event),
@@ -82,12 +67,12 @@ def _draw_payload(event: Result) -> Obj:
     }
 
 
-def draw_counts(counts: Counts) -> Obj:
+def draw_counts(counts: events.Counts) -> Obj:
     """Draw the counts that this format has."""
     return {"input": counts.input, "output": counts.output, "duration": counts.duration}
 
 
-def draw_batch(results: list[Result]) -> Obj:
+def draw_batch(results: list[events.Result]) -> Obj:
     """Draw the results of one batch of calls as one line."""
     successes = sum(r.status == "ok" for r in results)
     counts = {
@@ -102,7 +87,7 @@ def draw_batch(results: list[Result]) -> Obj:
     }
 
 
-def _batch_entry(event: Result) -> Obj:
+def _batch_entry(event: events.Result) -> Obj:
     display = event.display or {}
     message = {"outcome": display["text/plain"]} if "text/plain" in display else {}
     return {
@@ -114,21 +99,21 @@ def _batch_entry(event: Result) -> Obj:
 
 
 #: Kind of event -> the function that draws the fields of its line besides type and timestamp.
-DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    **dict.fromkeys((User, Think, Respond), lambda e: {"content": e.content}),
-    Call: lambda e: {"content": _dumps({"name": e.name, "args": e.args})},
-    Result: _draw_payload,
-    Metric: lambda e: {"step": draw_counts(e.step), "total": draw_counts(e.total)},
-    Error: lambda e: {"payload": {"error": e.message}},
+DRAW: dict[type[events.Event], Callable[[Any], Obj]] = {
+    **dict.fromkeys((events.User, events.Think, events.Respond), lambda e: {"content": e.content}),
+    events.Call: lambda e: {"content": _dumps({"name": e.name, "args": e.args})},
+    events.Result: _draw_payload,
+    events.Metric: lambda e: {"step": draw_counts(e.step), "total": draw_counts(e.total)},
+    events.Error: lambda e: {"payload": {"error": e.message}},
     # a line of a type that the reader does not know
-    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
-    **dict.fromkeys((Execute, End, Interrupt), lambda _: {}),
+    events.Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
+    **dict.fromkeys((events.Execute, events.End, events.Interrupt), lambda _: {}),
 }
 #: Other shapes of a line, by the `form` in its note: a result as it is stored; a result or an error
 #: as plain text.
 FORMS: dict[str, Callable[[Any], Obj]] = {
     "stored": lambda e: {"content": _dumps({"outcome": _outcome(e), "content": e.content})},
-    "text": lambda e: {"content": e.message if isinstance(e, Error) else e.content},
+    "text": lambda e: {"content": e.message if isinstance(e, events.Error) else e.content},
 }
 
 
@@ -147,7 +132,7 @@ def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
 SHIFTS = {"timestamp": _shift_timestamp}
 
 
-def draw_line(event: Event, form: str = "") -> Obj:
+def draw_line(event: events.Event, form: str = "") -> Obj:
     """Return the line of an event without its timestamp."""
     return {"type": event.type, **FORMS.get(form, DRAW[type(event)])(event)}
 
@@ -160,10 +145,10 @@ def time_of(obj: Mapping[str, Any]) -> float:
     return 0.0
 
 
-def read_counts(value: Any) -> Counts:
+def read_counts(value: Any) -> events.Counts:
     """Return the counts that this format has, all 0 if one is invalid (the note keeps them)."""
     counts = {k: v for k, v in value.items() if k in COUNTED} if isinstance(value, dict) else {}
     try:
-        return msgspec.convert(counts, Counts)
+        return msgspec.convert(counts, events.Counts)
     except msgspec.ValidationError:
-        return Counts()
+        return events.Counts()

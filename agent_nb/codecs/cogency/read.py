@@ -220,11 +220,8 @@ class CogencyReader:
         return {"call_id": match.call_id, "name": name}, implicit
 
     def _metric(self, obj: Obj) -> list[Event]:
-        return [
-            self._run.line(
-                Metric, obj, step=read_counts(obj.get("step")), total=read_counts(obj.get("total"))
-            )
-        ]
+        step, total = read_counts(obj.get("step")), read_counts(obj.get("total"))
+        return [self._run.line(Metric, obj, step=step, total=total)]
 
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")

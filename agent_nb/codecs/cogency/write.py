@@ -3,9 +3,8 @@
 Why more than `DRAW`: some lines wait for others, a metric for the end and a result for its batch.
 
 Rules
-- Events that were read from Cogency are written as they came (`passthrough`).
-- In this format a `metric` follows the `end` of its run. So metrics are held back until the next
-  line or the run's end: they are written after an `end`, and before any other line.
+- Metrics are held back until the next line or the run's end: they are written after an `end`, and
+  before any other line.
 - The outcome of a failed call is the error's message.
 """
 

@@ -19,13 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import as_dict
-from ..passthrough import (
-    guard_names,
-    is_same_json,
-    note_difference,
-    restore_object,
-    strip_marks,
-)
+from ..passthrough import guard_names, is_same_json, note_difference, restore_object, strip_marks
 from .lines import ENVELOPE, Obj
 
 _NODE = {"id": "node_id"}  # the field with the node's name: in a frame, in the single-key form

@@ -14,21 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...events import (
-    Approval,
-    Call,
-    EndStatus,
-    Error,
-    Event,
-    Extension,
-    Metric,
-    Node,
-    Progress,
-    Result,
-    RunStart,
-    Started,
-    State,
-)
+from ... import events
 from ...wire import as_dict
 from ..passthrough import count_on, strip_marks
 from ..provenance import note_of
@@ -41,7 +27,7 @@ ENVELOPE = ("session_id", "node_id", "event_id")
 #: Fields that grow from one chunk of a block to the next (see `passthrough`).
 SHIFTS = {"event_id": count_on}
 #: Status of an end that was not ok -> `stop_reason` of the reply.
-STOPS: dict[EndStatus, str] = {
+STOPS: dict[events.EndStatus, str] = {
     "interrupted": "cancelled",
     "error": "error",
     "limit": "limit",
@@ -60,7 +46,7 @@ def draw_chunk(of: str, text: str) -> Obj:
     return {"type": CHUNK[of], "content": text}
 
 
-def draw_reply(text: str, status: EndStatus, reason: str, form: str = "") -> Obj:
+def draw_reply(text: str, status: events.EndStatus, reason: str, form: str = "") -> Obj:
     """Draw the reply that ends a run; `form`: its type on a socket, "" for none."""
     stop_reason = reason or STOPS.get(status)
     return {
@@ -70,7 +56,7 @@ def draw_reply(text: str, status: EndStatus, reason: str, form: str = "") -> Obj
     }
 
 
-def _node(event: Node) -> Obj:
+def _node(event: events.Node) -> Obj:
     if event.phase == "enter":
         return {"type": "node_enter", "id": event.name}
     succeeded = event.result in ("", "ok")
@@ -81,25 +67,25 @@ def _node(event: Node) -> Obj:
     }
 
 
-def _metric(event: Metric) -> Obj:
+def _metric(event: events.Metric) -> Obj:
     step = event.step
     cached = {"cached_tokens": step.cached} if step.cached else {}
     return {"type": "usage", **to_chat_usage(step), **cached}
 
 
-def _state(event: State) -> Obj:
+def _state(event: events.State) -> Obj:
     if event.kind == "checkpoint" and isinstance(event.payload, dict):
         return {"type": "checkpoint", **event.payload}
     return {"type": event.kind, "state": event.payload}
 
 
-def _extension(event: Extension) -> Obj:
+def _extension(event: events.Extension) -> Obj:
     if event.name == "custom":
         return {"type": "custom", "value": event.payload}
     return {"type": event.name, **as_dict(event.payload)}
 
 
-def _result(event: Result) -> Obj:
+def _result(event: events.Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
     # the display of a result of ours has no field here: the encoder counts it as lost
     raw = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
@@ -108,27 +94,31 @@ def _result(event: Result) -> Obj:
 
 
 #: type of an event -> the function that draws it
-DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    RunStart: lambda e: {"type": "run_start", **({"agent": e.agent} if e.agent else {})},
-    Node: _node,
-    Metric: _metric,
-    State: _state,
-    Extension: _extension,
-    Call: lambda e: {
+DRAW: dict[type[events.Event], Callable[[Any], Obj]] = {
+    events.RunStart: lambda e: {"type": "run_start", **({"agent": e.agent} if e.agent else {})},
+    events.Node: _node,
+    events.Metric: _metric,
+    events.State: _state,
+    events.Extension: _extension,
+    events.Call: lambda e: {
         "type": "tool_call",
         "call_id": e.call_id,
         "name": e.name,
         "arguments": e.args,
     },
-    Result: _result,
-    Started: lambda e: {"type": "tool_start", "call_id": e.call_id, "name": e.name},
-    Progress: lambda e: {"type": "tool_output", "call_id": e.call_id, "content": e.text},
-    Approval: lambda e: {"type": "tool_approval", "call_id": e.call_id, "arguments": e.args or {}},
-    Error: lambda e: {"type": "error", "error": e.message},
+    events.Result: _result,
+    events.Started: lambda e: {"type": "tool_start", "call_id": e.call_id, "name": e.name},
+    events.Progress: lambda e: {"type": "tool_output", "call_id": e.call_id, "content": e.text},
+    events.Approval: lambda e: {
+        "type": "tool_approval",
+        "call_id": e.call_id,
+        "arguments": e.args or {},
+    },
+    events.Error: lambda e: {"type": "error", "error": e.message},
 }
 
 
-def draw_frame(event: Event) -> Obj:
+def draw_frame(event: events.Event) -> Obj:
     """Return the frame of an event whose kind is in `DRAW`."""
     return DRAW[type(event)](event)
 

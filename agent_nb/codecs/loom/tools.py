@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..blocks import Blocks, OpenBlock
@@ -26,7 +24,7 @@ from ..foreign_values import arguments_of, parse_json, text_of, text_of_argument
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
-from .lines import NAME, Obj, draw_chunk, draw_frame, payload_of
+from .lines import Obj, draw_chunk, draw_frame, payload_of
 
 
 class ToolFrames:
@@ -99,11 +97,7 @@ class ToolFrames:
         if block is None:
             return [self._run.line(Call, frame, raw_args=raw, **fields)]
         event = self._blocks.complete_call(block, **fields)
-        note = {
-            **(event.extra or {}).get(NAME, {}),
-            "call": note_difference(frame, draw_frame(event)),
-        }
-        return [msgspec.structs.replace(event, extra={NAME: note})]
+        return [self._run.add_note(event, {"call": note_difference(frame, draw_frame(event))})]
 
     def _about_call(
         self,

@@ -20,25 +20,9 @@ from typing import Any
 
 import msgspec
 
-from ...events import (
-    Approval,
-    Call,
-    Counts,
-    End,
-    Event,
-    Extension,
-    Metric,
-    Node,
-    Progress,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-    User,
-)
+from ... import events
 from ...wire import as_dict
-from ..foreign_values import text_of
+from ..foreign_values import CAUSES, text_of
 from ..passthrough import Shift, count_on, strip_marks
 from ..times import shift_iso
 from ..usage import CHAT_NAMES, read_usage, to_chat_usage
@@ -55,8 +39,6 @@ ENDED = {
     "waiting-input": "awaiting",
     "waiting-auth": "awaiting",
 }
-#: Reasons of an interrupt.
-CAUSES = ("user", "timeout", "limit")
 #: The attributes of an ordinary thought; our events leave them out.
 PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
@@ -100,12 +82,12 @@ def use_document_names(obj: Obj) -> Obj:
     return obj
 
 
-def _run_start(event: RunStart) -> Obj:
+def _run_start(event: events.RunStart) -> Obj:
     names = {k: v for k, v in (("agentId", event.agent), ("model", event.model)) if v}
     return {"kind": "task-created", "initiator": "user", **({"metadata": names} if names else {})}
 
 
-def _think(event: Think) -> Obj:
+def _think(event: events.Think) -> Obj:
     attributes = dict(event.attributes or {})
     drawn = {
         "kind": "thought-stream",
@@ -124,14 +106,14 @@ def read_attributes(obj: Mapping[str, Any]) -> Obj | None:
     return {**attributes, **as_dict(obj.get("metadata"))} or None
 
 
-def _progress(event: Progress) -> Obj:
+def _progress(event: events.Progress) -> Obj:
     fraction = {"progress": event.fraction} if event.fraction is not None else {}
     message = {"message": event.message} if event.message else {}
     metadata = {"metadata": event.data} if isinstance(event.data, dict) else {}
     return {"kind": "tool-progress", "toolCallId": event.call_id, **fraction, **message, **metadata}
 
 
-def _result(event: Result) -> Obj:
+def _result(event: events.Result) -> Obj:
     succeeded = event.status == "ok"
     ms = round(event.duration * 1000, 3)
     duration = {"duration": round(ms) if ms.is_integer() else ms}
@@ -152,7 +134,7 @@ def plain_prompt(name: str) -> str:
     return f"Run {name}?" if name else "Run it?"
 
 
-def _metric(event: Metric) -> Obj:
+def _metric(event: events.Metric) -> Obj:
     step = event.step
     drawn: Obj = {"kind": "llm-usage", **to_chat_usage(step)}
     if step.cached:
@@ -164,7 +146,7 @@ def _metric(event: Metric) -> Obj:
     return drawn
 
 
-def read_counts(obj: Obj) -> Counts:
+def read_counts(obj: Obj) -> events.Counts:
     """Return the tokens of an `llm-usage`."""
     completion, prompt = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
     counted = {
@@ -177,42 +159,42 @@ def read_counts(obj: Obj) -> Counts:
     return read_usage(counted, names)
 
 
-def _state(event: State) -> Obj:
+def _state(event: events.State) -> Obj:
     kind = "task-status" if event.kind == "status" else "internal:checkpoint"
     return {"kind": kind, **as_dict(event.payload)}
 
 
 #: type of an event -> the function that draws it
-DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    RunStart: _run_start,
-    User: lambda e: {"kind": "message", "message": {"role": "user", "content": e.content}},
-    Think: _think,
-    Call: lambda e: {
+DRAW: dict[type[events.Event], Callable[[Any], Obj]] = {
+    events.RunStart: _run_start,
+    events.User: lambda e: {"kind": "message", "message": {"role": "user", "content": e.content}},
+    events.Think: _think,
+    events.Call: lambda e: {
         "kind": "tool-call",
         "toolCallId": e.call_id,
         "toolName": e.name,
         "arguments": e.args,
     },
-    Started: lambda e: {"kind": "tool-start", "toolCallId": e.call_id, "toolName": e.name},
-    Progress: _progress,
-    Result: _result,
-    Approval: lambda e: {
+    events.Started: lambda e: {"kind": "tool-start", "toolCallId": e.call_id, "toolName": e.name},
+    events.Progress: _progress,
+    events.Result: _result,
+    events.Approval: lambda e: {
         "kind": "tool-input-required",
         "toolCallId": e.call_id,
         **({"prompt": e.reason} if e.reason else {}),
         "toolArguments": e.args or {},
     },
-    Metric: _metric,
-    State: _state,
-    Node: lambda e: {
+    events.Metric: _metric,
+    events.State: _state,
+    events.Node: lambda e: {
         "kind": "internal:llm-call",
         **{k: v for k, v in (e.data or {}).items() if k != "internal"},
     },
-    End: lambda e: {
+    events.End: lambda e: {
         "kind": "task-complete",
         **({"finishReason": e.finish_reason} if e.finish_reason else {}),
     },
-    Extension: lambda e: {"kind": e.name, **as_dict(e.payload)},
+    events.Extension: lambda e: {"kind": e.name, **as_dict(e.payload)},
 }
 
 

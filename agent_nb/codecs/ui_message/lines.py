@@ -10,19 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...events import (
-    Approval,
-    Call,
-    End,
-    Error,
-    Event,
-    Extension,
-    Node,
-    Progress,
-    Result,
-    RunStart,
-    State,
-)
+from ... import events
 from ...wire import as_dict
 from ..block_protocol import BlockForm
 from ..foreign_values import fraction_of
@@ -33,11 +21,8 @@ NAME = "ui-message"
 #: The error of a call whose arguments are incomplete.
 CUT = "the arguments broke off"
 _PROGRESS_FIELDS = frozenset({"text", "progress", "message", "data"})
-#: Reasons of an interrupt.
-CAUSES = ("user", "timeout", "limit")
-# event, lines of start, delta and end, field of the block's id, field of a delta's text
-TEXT = BlockForm("respond", "text-start", "text-delta", "text-end", "id", "delta")
-REASONING = BlockForm("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id", "delta")
+TEXT = BlockForm("respond", "text-start", "text-delta", "text-end", "id")
+REASONING = BlockForm("think", "reasoning-start", "reasoning-delta", "reasoning-end", "id")
 TOOL = BlockForm(
     "call",
     "tool-input-start",
@@ -54,7 +39,7 @@ FORMS = {
 FORM_OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 
-def draw_result(event: Result) -> Obj:
+def draw_result(event: events.Result) -> Obj:
     """Draw an output, an error or a denial."""
     ids = {"toolCallId": event.call_id}
     if event.status == "denied":
@@ -64,7 +49,7 @@ def draw_result(event: Result) -> Obj:
     return {"type": "tool-output-error", **ids, "errorText": as_text(event.content)}
 
 
-def progress_output(event: Progress) -> Any:
+def progress_output(event: events.Progress) -> Any:
     """Return progress as a preliminary output: plain text as a string, else an object."""
     if event.text and not event.message:
         return event.text
@@ -92,28 +77,28 @@ def read_output(output: Any) -> Obj:
 
 
 #: type of an event -> the function that draws it
-DRAW: dict[type[Event], Callable[[Any], Obj]] = {
-    RunStart: lambda _: {"type": "start"},
-    End: lambda e: {
+DRAW: dict[type[events.Event], Callable[[Any], Obj]] = {
+    events.RunStart: lambda _: {"type": "start"},
+    events.End: lambda e: {
         "type": "finish",
         **({"finishReason": e.finish_reason} if e.finish_reason else {}),
     },
-    Error: lambda e: {"type": "error", "errorText": e.message},
-    Call: lambda e: {
+    events.Error: lambda e: {"type": "error", "errorText": e.message},
+    events.Call: lambda e: {
         "type": TOOL.end,
         "toolCallId": e.call_id,
         "toolName": e.name,
         "input": e.args,
     },
-    Approval: lambda e: {"type": "tool-approval-request", "toolCallId": e.call_id},
-    Progress: lambda e: {
+    events.Approval: lambda e: {"type": "tool-approval-request", "toolCallId": e.call_id},
+    events.Progress: lambda e: {
         "type": "tool-output-available",
         "toolCallId": e.call_id,
         "output": progress_output(e),
         "preliminary": True,
     },
-    Result: draw_result,
-    Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
-    State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
-    Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
+    events.Result: draw_result,
+    events.Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
+    events.State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
+    events.Extension: lambda e: {"type": e.name, **as_dict(e.payload)},
 }

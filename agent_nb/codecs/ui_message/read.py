@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...events import (
     Approval,
     Call,
@@ -32,12 +30,12 @@ from ...events import (
 )
 from ...wire import as_dict
 from ..block_protocol import BlockReader
-from ..foreign_values import text_of, text_of_arguments
+from ..foreign_values import interrupt_fields, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
-from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
+from .lines import CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 # the object that Pydantic AI yields for the frame `[DONE]`
 _DONE = {"type": "done"}
@@ -92,10 +90,7 @@ class UiMessageReader(BlockReader):
     def _abort(self, obj: Obj) -> list[Event]:
         out = super().close()
         self._over = True
-        reason = text_of(obj, "reason")
-        cause = reason if reason in CAUSES else "user"
-        detail = reason if reason != cause else ""
-        stopped = self._run.derived(Interrupt, reason=cause, detail=detail)
+        stopped = self._run.derived(Interrupt, **interrupt_fields(text_of(obj, "reason")))
         return [*out, stopped, self._run.line(End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
@@ -134,8 +129,7 @@ class UiMessageReader(BlockReader):
         }
         failed = obj["type"] == "tool-input-error"
         call = self._call_event(obj, fields, failed=failed)
-        note = {**(call.extra or {}).get(NAME, {}), "call": note_difference(obj, DRAW[Call](call))}
-        out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
+        out = [self._run.add_note(call, {"call": note_difference(obj, DRAW[Call](call))})]
         reason = text_of(obj, "errorText")
         if failed and reason != CUT:
             self._calls.match_result(name, call_id)

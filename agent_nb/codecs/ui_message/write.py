@@ -32,13 +32,14 @@ from ...events import (
 )
 from ..block_protocol import BlockWriter
 from ..contract import Options
+from ..foreign_values import CAUSES
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..run_builder import EventHandlers, Obj
 from ..value_losses import count_answer_loss, count_result_losses
 from ..writing import split_block
-from .lines import CAUSES, CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
+from .lines import CUT, DRAW, FORM_OF, NAME, TOOL, draw_result, progress_output, read_output
 
 
 class UiMessageWriter(BlockWriter):
