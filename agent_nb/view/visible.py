@@ -15,8 +15,10 @@ import re
 
 from ..wire import escape_hidden
 
-# escape sequences of a terminal: colours and cursor, titles, others
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# escape sequences of a terminal: colours and cursor, titles, others such as a choice of characters
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
+# the beginning of one, at the end of a text that goes on
+_CUT_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?|[ -/]*)\Z")
 # characters that embed, isolate or override the direction of a text
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -35,6 +37,11 @@ def show_output(text: str) -> str:
     if "\r" in plain:
         plain = "\n".join(_last_version(line) for line in plain.split("\n"))
     return show_hidden(plain)
+
+
+def without_cut_escape(text: str) -> str:
+    """Return output that goes on without an escape sequence that is cut at its end."""
+    return _CUT_ANSI.sub("", text)
 
 
 def show_prose(text: str) -> str:

@@ -86,6 +86,9 @@ def test_prose_keeps_direction_marks_but_not_overrides():
 
 def test_terminal_output_loses_escapes_and_shows_lines_as_left():
     assert show_output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
+    assert (
+        show_output("\x1b[1mbold\x1b(B\x1b[m, as tput ends it\x1b7\x1b=") == "bold, as tput ends it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,25 @@ def test_a_terminal_gets_no_escape_sequences_of_a_tool(begun):
     assert "\x1b" not in printed(begun.seen)
 
 
+def test_a_flood_of_output_repeats_nothing_and_says_what_it_left_out(begun):
+    begun.call("k", "sh", {})
+    begun(e.Started(call_id="k"), e.Progress(call_id="k", text="first\n" * 1000))
+    begun(e.Progress(call_id="k", text="later\n" * 9000 + "last\n"))
+    text = printed(begun.seen, every=1)
+    assert (text.count("first\n"), text.count("last\n")) == (1000, 1)
+    assert text.count("later\n") < 2000
+    assert "46,005 characters left out here" in text
+
+
+def test_an_escape_sequence_that_comes_in_two_pieces_is_not_printed(begun):
+    begun.call("k", "sh", {})
+    begun(e.Started(call_id="k"))
+    for text in ("a\x1b", "[3", "1mred\x1b]0;ti", "tle\x07 end\x1b["):
+        begun(e.Progress(call_id="k", text=text))
+    text = printed([*begun.seen, e.Result(call_id="k")], every=1)
+    assert "    ared end⟨U+001B⟩[\n" in text
+
+
 def test_steps_answers_and_the_end_are_separated(begun):
     begun.tool("k1", "look", {})
     begun.answer("First.", "r1")

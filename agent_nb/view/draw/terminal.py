@@ -187,10 +187,10 @@ class TextPainter:
     def _print_output(self, card: CallCard, end: int) -> None:
         """Print the new output of a call, up to its first `end` characters."""
         if end > self._letters:
-            # counted from the end, because a long output has lost its middle
-            unprinted = card.output.last(len(card.output) - self._letters)
-            self._print_piece(visible.show_output(unprinted[: end - self._letters]), INDENT)
-            self._letters = end
+            unprinted = card.output.between(self._letters, end)
+            printable = unprinted if card.done else visible.without_cut_escape(unprinted)
+            self._print_piece(visible.show_output(printable), INDENT)
+            self._letters = end - (len(unprinted) - len(printable))
 
     def _print_growing(self, text: Text, indent: str, done: bool) -> None:
         """Print what is new in a growing text; `done`: it is complete, so its last line ends."""

@@ -164,10 +164,19 @@ class Output:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __str__(self) -> str:
-        if not self.omitted:
-            return self.head + self.tail
-        left_out = count_noun(self.omitted, "character")
-        return f"{self.head}\n… {left_out} left out here; the log has them …\n{self.tail}"
+        return self.between(0, len(self))
+
+    def between(self, start: int, end: int) -> str:
+        """Return the characters from `start` to `end`, with a line in place of omitted ones."""
+        head, tail = self.head, self.tail
+        tail_start = len(head) + self.omitted
+        omitted = min(end, tail_start) - max(start, len(head))
+        note = ""
+        if omitted > 0:
+            note = f"\n… {count_noun(omitted, 'character')} left out here; the log has them …\n"
+        return (
+            f"{head[start:end]}{note}{tail[max(0, start - tail_start) : max(0, end - tail_start)]}"
+        )
 
     def last(self, limit: int) -> str:
         """Return the last `limit` characters that are kept."""
