@@ -5,7 +5,7 @@ Why forms: a key that no variable holds, such as one in a cell, is known by its 
 Rules
 - A variable is secret if the last word of its name (numbers aside) is in `WORDS` and its value is
   long enough, except credentials that are a path.
-- The password in an address is secret in any variable, if it is long enough.
+- The password in an address is secret wherever it stands in a variable, if it is long enough.
 - A value may be written as it is, in HTML, or in Python's `repr`, as in error messages; and each of
   these also in a JSON string, or in JSON within JSON.
 """
@@ -22,7 +22,8 @@ from urllib.parse import unquote
 import msgspec
 
 SHORTEST_VALUE = 12  # characters of a secret value; a shorter one would be found in ordinary text
-_AUTHORITY_END = re.compile(r"[/?#\s]")  # ends user, password and host in an address
+# the password in an address, which may stand anywhere in a text and hold "@" and ":"
+_PASSWORD = re.compile(r"\w://[^/?#\s:]*:([^/?#\s]+)@")
 # last words of the names of secret variables
 WORDS = frozenset({
     "KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
@@ -86,19 +87,10 @@ def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
 def _find_secrets(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
     secrets = {name: value for name, value in variables if _is_secret(name, value)}
     for name, value in variables:
-        password = _read_password(value)
-        if password:
-            secrets |= {f"password in {name}": password, f"password of {name}": unquote(password)}
+        for number, password in enumerate(_PASSWORD.findall(value), 1):
+            label = name if number == 1 else f"{name} ({number})"
+            secrets |= {f"password in {label}": password, f"password of {label}": unquote(password)}
     return {name: value for name, value in secrets.items() if len(value) >= SHORTEST_VALUE}
-
-
-def _read_password(address: str) -> str:
-    """Return the password in an address as it is written there, "" without one."""
-    scheme, _, location = address.partition("://")
-    if not (location and scheme.replace("+", "").isalnum()):
-        return ""
-    authority = _AUTHORITY_END.split(location, maxsplit=1)[0]
-    return authority.rpartition("@")[0].partition(":")[2]
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -278,6 +278,20 @@ def test_the_password_of_an_address_is_a_secret_and_the_address_is_none():
     }
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "redis-sentinel://:long-pass-word@host/0",
+        "jdbc:postgresql://ada:long-pass-word@host/db",
+        " postgresql://ada:long-pass-word@host",
+        '{"url": "amqp://ada:long-pass-word@host"}',
+        "amqp://ada:other-pass-word@first;amqp://ada:long-pass-word@second",
+    ],
+)
+def test_the_password_of_an_address_is_found_wherever_it_stands(value):
+    assert "long-pass-word" in environment_secrets({"ANY": value}).values()
+
+
 def test_short_values_are_never_secret():
     assert redact_text("yes yes", {"A_KEY": "yes"}) == "yes yes"
 
