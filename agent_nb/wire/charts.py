@@ -45,6 +45,12 @@ _ACTIVE_ELEMENT = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas
 _model_id = re.compile(r"[\w-]{1,64}").fullmatch
 _LONGEST_NOTE = 300  # characters
 _NO_OBJECT = "it is not an object of JSON"
+_NO_JSON = (
+    ValueError,
+    TypeError,
+    RecursionError,
+    OverflowError,
+)  # what writing other values raises
 
 
 class Shown(dict[str, Any]):
@@ -158,7 +164,7 @@ class Shown(dict[str, Any]):
             if any(key in text for key in _POLLUTING_KEYS):
                 return "it would change every object of the page"
             return "it loads something from an address" if Shown.loads_address(kind, chart) else ""
-        except (ValueError, TypeError, RecursionError, OverflowError):
+        except _NO_JSON:
             return _NO_OBJECT
 
     @staticmethod
@@ -273,7 +279,10 @@ def _is_address(value: Any) -> bool:
 def _is_static(kind: str, content: Any) -> bool:
     """Return whether content may be kept: bounded, and HTML without script or frame."""
     if kind == "application/json":
-        return content is not None and len(dumps(content)) <= LARGEST
+        try:
+            return content is not None and len(dumps(content)) <= LARGEST
+        except _NO_JSON:
+            return False
     return (
         isinstance(content, str)
         and 0 < len(content) <= LARGEST

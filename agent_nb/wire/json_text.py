@@ -20,6 +20,7 @@ from .plain_values import plain_value
 from .surrogates import replace_surrogates
 
 SAFE = 2**53 - 1  # larger integers are not exact in every JSON reader
+_MOST_BITS = 14_000  # of an integer that Python writes as text
 _DEEPEST = 400  # levels of a value that has a canonical text
 _SCALARS = frozenset({str, bool, type(None)})
 _encode = msgspec.json.Encoder().encode
@@ -126,20 +127,28 @@ def _round_trip(value: Any) -> tuple[Any, bool]:
 def _nearest(value: Any) -> Any:
     """Return the nearest JSON value: of other objects their JSON, else their text."""
     if isinstance(value, Mapping):
-        return {_nearest(str(k)): _nearest(v) for k, v in value.items()}
+        return {_text_of(k) or "": _nearest(v) for k, v in value.items()}
     if isinstance(value, list | tuple | Set):
         return [_nearest(v) for v in value]
     value = plain_value(value)
-    if value is None or isinstance(value, bool | int):
+    if value is None or (isinstance(value, int) and value.bit_length() <= _MOST_BITS):
         return value
     if isinstance(value, str):
         return replace_surrogates(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, int | float):
+        return value if isinstance(value, float) and math.isfinite(value) else None
     try:
         return loads(_encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError):
-        return _nearest(str(value))
+        return _text_of(value)
+
+
+def _text_of(value: Any) -> str | None:
+    """Return the text of an object, None if it has none that can be written."""
+    try:
+        return replace_surrogates(str(value))
+    except Exception:  # of a foreign class
+        return None
 
 
 def as_dict(value: Any) -> dict[str, Any]:

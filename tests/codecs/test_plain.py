@@ -31,6 +31,11 @@ class Odd:
         return "odd"
 
 
+class Unwritable:
+    def __str__(self):
+        raise KeyError("no text")
+
+
 def looped(depth=100_000):
     value = []
     for _ in range(depth):
@@ -46,6 +51,8 @@ ODD = {
     "tuple": ((1, 2), [1, 2]),
     "keys": ({1: 2}, {"1": 2}),
     "date": (datetime.date(2026, 1, 2), "2026-01-02"),
+    "more digits than Python writes": ([1, 10**5000], [1, None]),
+    "a text that raises": ([Unwritable()], [None]),
     "mapping": (MappingProxyType({"a": Odd()}), {"a": "odd"}),
 }
 

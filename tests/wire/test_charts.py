@@ -163,3 +163,8 @@ def test_tables_and_widgets_have_no_number_among_the_figures():
 )
 def test_only_an_id_names_a_widget(live):
     assert Shown({"live": live}).model_id == ""
+
+
+@pytest.mark.parametrize("content", [{"a": object()}, {"a": 10**5000}, {"a": {1: {(): 2}}}])
+def test_json_that_cannot_be_written_is_not_kept_as_a_display(content):
+    assert Shown.clean({"display": {"application/json": content, "text/plain": "x"}}) is None
