@@ -267,8 +267,11 @@ class Renderer:
     def _fold(self) -> None:
         """Fold the events present now: with later ones, a flood would never let a paint begin."""
         with self._lock:
+            if (
+                self._pending
+            ):  # `_dirty` is set, never copied: a press on another thread sets it too
+                self._dirty = True
             items, self._pending = self._pending, []
-            self._dirty = self._dirty or bool(items)
         for item in items:
             if isinstance(item, RunView):
                 self.view = item
@@ -286,7 +289,8 @@ class Renderer:
         if self._failures < PATIENCE:
             sent = self._try_to_paint(self._wall() if running else None)
         self._painting = False
-        self._dirty = self._dirty or (running and bool(getattr(self._painter, "moving", False)))
+        if running and getattr(self._painter, "moving", False):
+            self._dirty = True
         after = self._clock()
         self._second = now + 1.0
         self._due = max(  # the frame, the time that painting may take, the rate of messages

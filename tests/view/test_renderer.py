@@ -74,6 +74,22 @@ def test_the_first_event_after_a_pause_is_painted_at_once(clock):
     assert len(painter.paints) == before + 1
 
 
+def test_a_press_while_the_painter_is_asked_whether_it_moves_is_painted(clock):
+    class Pressed(Painter):
+        @property
+        def moving(self) -> bool:
+            if len(self.paints) == 1:
+                renderer.nudge()
+            return False
+
+    painter = Pressed(clock)
+    renderer = make(clock, painter)
+    renderer.push(e.Respond(content="x"))
+    renderer.step()
+    renderer.step()
+    assert len(painter.paints) == 2
+
+
 def test_a_stream_of_events_is_painted_at_the_frame_rate(clock):
     painter = Painter(clock)
     renderer = make(clock, painter, hz=10)

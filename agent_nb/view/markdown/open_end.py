@@ -25,7 +25,7 @@ _END_OF_FORMULA = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 _OPEN_DISPLAY = re.compile(r"( {0,3}(?:\$\$|\\\[))((?:(?!\$\$|\\\]).)*)\Z", re.DOTALL)
 # code spans and formulas that are closed
 _CLOSED = re.compile(
-    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\\((?:(?!\\\)).)*\\\)|\\\[(?:(?!\\\]).)*\\\]",
+    r"`[^`]*`|\$\$[^$]+\$\$|(?<!\$)\$(?![\s$])(?:[^$\\\n]|\\.)+?(?<!\s)\$(?!\d)|\\(?:\(.{,999}?\\\)|\[.{,999}?\\\])",
     re.DOTALL,
 )
 # a formula that is open to the end; the group that matched is its opener
