@@ -105,6 +105,18 @@ def test_an_escape_sequence_that_comes_in_two_pieces_is_not_printed(begun):
     assert "    ared end⟨U+001B⟩[\n" in text
 
 
+def test_no_name_of_a_model_or_status_reaches_the_terminal_as_a_sequence():
+    log = [
+        e.RunStart(model="\x1b[2Jgone"),
+        e.Call(call_id="k", name="\x1b[1m", args={"\x1b[2m": "\x1b[3m"}),
+        e.Progress(call_id="k", fraction=0.5, message="\x1b[4m"),
+        e.Result(call_id="k", status="\x1b[5m"),
+    ]
+    text = printed(log)
+    assert text.startswith("● ⟨U+001B⟩[2Jgone\n")
+    assert "\x1b" not in text
+
+
 def test_steps_answers_and_the_end_are_separated(begun):
     begun.tool("k1", "look", {})
     begun.answer("First.", "r1")

@@ -162,8 +162,7 @@ class TextPainter:
         if card.status == "writing":
             return
         arguments = describe_call(card.name, card.args).text
-        name = visible.show_hidden(f"{card.name}  {arguments}")
-        self._print_once("call", f"{icon(card.name)} {name}".rstrip())
+        self._print_once("call", f"{icon(card.name)} {card.name}  {arguments}".rstrip())
         if card.asked is not None:
             self._print_once("ask", f"{INDENT}? waiting for an answer")
         # a question at the keyboard has printed the arguments already
@@ -174,8 +173,7 @@ class TextPainter:
             self._print_once("code", "\n".join(code))
         for mark in card.marks[self._marks :]:
             self._print_output(card, mark.output_length)
-            message = visible.show_hidden(mark.message)
-            self._print_line(f"{INDENT}{mark.fraction * 100:.0f} %  {message}".rstrip())
+            self._print_line(f"{INDENT}{mark.fraction * 100:.0f} %  {mark.message}".rstrip())
         self._marks = len(card.marks)
         self._print_output(card, len(card.output))
         if card.done:
@@ -224,7 +222,7 @@ class TextPainter:
         if line:
             self._begin_kind(kind)
             self._end_line()
-            self._out(line + "\n")
+            self._out(visible.show_hidden(line) + "\n")
 
     def _begin_kind(self, kind: str) -> None:
         """Print an empty line between lines of different kinds, except after the head."""
