@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import re
 
-from ..wire import escape_hidden
+from ..wire import escape_hidden, strip_ansi
 
-# escape sequences of a terminal: colours and cursor, titles, others such as a choice of characters
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
-# the beginning of one, at the end of a text that goes on
+# the beginning of an escape sequence, at the end of a text that goes on
 _CUT_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?|[ -/]*)\Z")
 # characters that embed, isolate or override the direction of a text
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -33,7 +31,7 @@ def show_output(text: str) -> str:
     """Return terminal output without escape sequences, overwritten text and hidden characters."""
     if text.isascii() and text.isprintable():
         return text
-    plain = _ANSI.sub("", text).replace("\r\n", "\n")
+    plain = strip_ansi(text).replace("\r\n", "\n")
     if "\r" in plain:
         plain = "\n".join(_last_version(line) for line in plain.split("\n"))
     return show_hidden(plain)

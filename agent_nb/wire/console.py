@@ -20,7 +20,8 @@ LONGEST_LINE = 4_000  # characters of an open line that are held back, or kept o
 LONGEST_MESSAGE = 200  # characters of the text beside a bar
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# escape sequences of a terminal: colours and cursor, titles, others such as a choice of characters
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
 _PERCENT = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?) ?%")
 # tqdm: [00:02<00:03, 1.9it/s, loss=0.3]
 _METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]*)?(?:, ([^\]]*))?\]")
@@ -199,7 +200,7 @@ def is_bar(line: str) -> bool:
 
 
 def strip_ansi(text: str) -> str:
-    """Return `text` without terminal sequences, such as those for colours."""
+    """Return `text` without the escape sequences of a terminal, such as those for colours."""
     return _ANSI.sub("", text)
 
 

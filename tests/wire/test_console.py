@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from agent_nb.tools.values import Collector
-from agent_nb.wire.console import Console, is_bar
+from agent_nb.wire.console import Console, is_bar, strip_ansi
 
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"
@@ -174,3 +174,8 @@ def test_a_collector_keeps_what_stays() -> None:
         collector.add(BAR)
     collector.add("\nall done\n")
     assert collector.text == "all done\n"
+
+
+def test_every_form_of_escape_sequence_is_taken_out() -> None:
+    link = "\x1b]8;;https://x.org\x1b\\link\x1b]8;;\x07"
+    assert strip_ansi(f"\x1b[1mbold\x1b(B\x1b[m {link} \x1b7\x1b=end") == "bold link end"
