@@ -79,7 +79,7 @@ class _CallOutput:
 
     def filter_data(self, data: Any) -> Any:
         """Return progress data with its text filtered as output: a key may span data and output."""
-        text = meaning(data).text
+        text = meaning(data).text if isinstance(data, dict) else ""
         return {**data, "content": self._other.filter.feed(text)} if text else data
 
     def end(self) -> None:

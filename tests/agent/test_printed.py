@@ -11,13 +11,14 @@ from helpers.replays import replay
 from helpers.scripts import batch
 from helpers.waiting import wait
 
-from agent_nb import Agent, EventLog, Scripted, tool
+from agent_nb import Agent, EventLog, Scripted, ToolContext, tool
 from agent_nb import events as e
 from agent_nb.agent.history import read_printed, write_messages
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.host import plugins
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import run_record
+from agent_nb.tools.base import Update
 
 NATIVE, XML, SECTION = (
     plugins.load_plugin("dialects", name) for name in ("native", "xml", "section")
@@ -53,6 +54,21 @@ def run(*tools, name="", args=None, **options):
     return wait(
         lambda: Agent(Scripted(turns), tools, secrets={}, approve="auto", **options)("go")
     ).log
+
+
+@pytest.mark.parametrize("value", [float("nan"), Update(data="half")])
+def test_progress_data_may_be_a_text(value):
+    @tool
+    def work(context: ToolContext):
+        """Work."""
+        context.progress(value)
+        context.progress("next")
+
+    progress = run(work).of("progress")
+    assert [(e.data, e.text) for e in progress] == [
+        ("NaN" if value != value else value.data, ""),  # noqa: PLR0124  (NaN)
+        (None, "next"),
+    ]
 
 
 def read(log, dialect):
