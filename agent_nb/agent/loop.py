@@ -36,7 +36,7 @@ from .drift import Resume
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
 from .readiness import refuse_unless_live, resolve_model_name, show_loading
-from .request import Prompt, digest_request
+from .request import RequestBuilder, digest_request
 from .retry import FALLBACK, Retry, choose_retry
 from .run_spec import Plan
 from .turn import Turn
@@ -83,7 +83,7 @@ class Loop:
     def _use_plan(self, plan: Plan) -> None:
         """Use `plan` from now on; a later plan has other tools, or another model."""
         self._plan = plan
-        self._prompt = Prompt(plan, self._log, self._history)
+        self._builder = RequestBuilder(plan, self._log, self._history)
         self._calls = TurnCalls(plan, self._log, self._meter, self.cancel, self._find_stop_cause)
 
     def cancel(self, why: Cancelled) -> None:
@@ -205,14 +205,14 @@ class Loop:
                 verdict = self._answers.verdict
                 if not verdict.fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
-                message = self._prompt.write_correction(verdict)
+                message = self._builder.write_correction(verdict)
                 self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)
                 if verdict.final:
                     return "error", turn.finish
             self._meter.count_outcome(False)
 
     async def _note_left_out(self) -> None:
-        self._log_all(await self._prompt.note_left_out(Bill(self._meter, self._plan)))
+        self._log_all(await self._builder.note_left_out(Bill(self._meter, self._plan)))
 
     def _log_all(self, listed: Iterable[Event]) -> None:
         for event in listed:
@@ -229,7 +229,7 @@ class Loop:
             if isinstance(past, events.Call):
                 self._ids.take(past.call_id, past.turn)
             elif isinstance(past, events.Error):
-                self._prompt.repeat_fallback(past)
+                self._builder.repeat_fallback(past)
             elif (
                 isinstance(past, events.State)
                 and past.kind == "model"
@@ -274,8 +274,8 @@ class Loop:
         """
         # a first request has nothing to finish yet, even with a limit of one turn
         last = self._meter.near_limit() if self._meter.turns else ""
-        request = self._prompt.request(last=bool(last))
-        self._log_all(self._prompt.vision.take_notes())
+        request = self._builder.build(last=bool(last))
+        self._log_all(self._builder.vision.take_notes())
         sent = estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
         if reason := bill.reached_limit(events.Counts(input=sent)):
@@ -293,8 +293,8 @@ class Loop:
             data["last"] = last
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
-        check = self._answers.begin_turn(turn, self._prompt.output_way)
-        reader = TurnReader(self._prompt.dialect, turn, self._plan.redaction, check)
+        check = self._answers.begin_turn(turn, self._builder.output_way)
+        reader = TurnReader(self._builder.dialect, turn, self._plan.redaction, check)
         result = "cancelled"
         retry: Retry | None = None
         try:
@@ -303,7 +303,7 @@ class Loop:
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
             if not reader.received:
-                retry = choose_retry(fault, attempt, failures, self._plan, self._prompt)
+                retry = choose_retry(fault, attempt, failures, self._plan, self._builder)
             if retry is None:
                 raise
         finally:

@@ -4,12 +4,12 @@ Why apart from the loop: what is sent depends on the model's context, on picture
 the answer; the loop only sends it.
 
 Rules
-- Every request is built anew. Between turns `Prompt` keeps only a summary, and the changes that
-  refusals of the server made (or an answer that is not JSON): to dialect, tools, pictures, schema
-  and size of the context.
+- Every request is built anew. Between turns `RequestBuilder` keeps a summary, and what a refusal of
+  the server, or an answer that is not JSON, has changed: dialect, tools, pictures, schema, size of
+  the context.
 - If earlier runs do not fit (`history.Window`), the log says so when the run begins, and when the
   context has changed. Runs that the growing run displaces later are left out without a remark.
-- Every request, one for a summary included, passes `outgoing`, which removes keys. Instructions and
+- Every request, also one for a summary, passes `outgoing`, which removes keys. Instructions and
   grammar are built from tools without keys.
 """
 
@@ -39,7 +39,7 @@ from .typed.output_way import OutputWay, OutputWayChooser
 RESERVED_TOKENS = 1024  # tokens of the context that are kept free for the answer
 
 
-class Prompt:
+class RequestBuilder:
     """Builds the requests of one run.
 
     `history`: the events of earlier runs of the conversation, oldest first. `dialect` may change
@@ -80,7 +80,7 @@ class Prompt:
         elif error.code == "no_schema":
             self.way_chooser.disable_schema()
 
-    def request(self, *, last: bool) -> Request:
+    def build(self, *, last: bool) -> Request:
         """Return the request of the next turn; a `last` one asks the model to finish."""
         plan, dialect = self._plan, self.dialect
         opening = self._write_opening()
@@ -123,10 +123,10 @@ class Prompt:
         context then fits at most three quarters of the refused request, or half if `max_tokens` is
         unknown.
         """
-        before, size = estimate_tokens(self.request(last=False).messages), self._context_size
+        before, size = estimate_tokens(self.build(last=False).messages), self._context_size
         reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVED_TOKENS
         self._context_size = min(n for n in (size, max_tokens, reduced) if n)
-        if estimate_tokens(self.request(last=False).messages) < before:
+        if estimate_tokens(self.build(last=False).messages) < before:
             return True
         self._context_size = size
         return False

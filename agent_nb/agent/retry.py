@@ -20,7 +20,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..models import Failures
-from .request import Prompt
+from .request import RequestBuilder
 from .run_spec import Plan
 
 FALLBACK = "fallback"  # the code of a retry with the next model
@@ -43,21 +43,21 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 def choose_retry(
-    fault: ModelError, attempt: int, failures: Failures, plan: Plan, prompt: Prompt
+    fault: ModelError, attempt: int, failures: Failures, plan: Plan, builder: RequestBuilder
 ) -> Retry | None:
     """Return how to repeat the failed request number `attempt`, or None to give up.
 
-    Side effects: adds the fault to `failures`, changes how `prompt` builds the next request, adds
+    Side effects: adds the fault to `failures`, changes how `builder` builds the next request, adds
     advice to the message of a final fault.
     """
-    if fault.code == "no_tools" and prompt.dialect.native:
-        return Retry(0.0, "no_tools", f"{fault} Going on {prompt.send_no_tools()}.", fault.raw)
-    if fault.code == "no_images" and prompt.vision.omit(f"{fault} {fault.raw}"):
+    if fault.code == "no_tools" and builder.dialect.native:
+        return Retry(0.0, "no_tools", f"{fault} Going on {builder.send_no_tools()}.", fault.raw)
+    if fault.code == "no_images" and builder.vision.omit(f"{fault} {fault.raw}"):
         message = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", message, fault.raw)
-    if fault.code == "no_schema" and prompt.way_chooser.disable_schema():
+    if fault.code == "no_schema" and builder.way_chooser.disable_schema():
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
-    if fault.code == "context" and prompt.shrink(fault.context):
+    if fault.code == "context" and builder.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
     wait = None if failures.add(fault) else plan.retry_delay(fault, attempt)
     # with another model to turn to, only a rate limit is waited out

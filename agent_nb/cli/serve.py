@@ -1,12 +1,12 @@
 """The command `serve`: offers an agent and recorded runs over HTTP.
 
-Why so many options: no code of a notebook makes the agent or the runs here.
+Why so many options: here, unlike in a notebook, no code makes the agent.
 
 Rules
 - The command prints where the token is, never the token.
-- With --notebook or --store (or AGENT_NB_HUB), but without --model, the server only shows runs.
+- With --notebook or --store (or AGENT_NB_HUB), and without --model, the server only shows runs.
 - With --keep FOLDER the runs of the agent are published again after a restart.
-- SIGINT and SIGTERM end first the runs, then the streams, then the server.
+- SIGINT and SIGTERM end the runs first, then the streams, then the server.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..host import shorten_path
 from .shared import OK, Arguments, add_number, add_text, add_texts, folder_option, list_notebooks
 from .terminal import print_complaint, print_lines
+
+if TYPE_CHECKING:
+    from ..events import EventLog
+    from ..rows import Agent
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
 
@@ -31,13 +36,15 @@ def serve_runs(arguments: Arguments) -> int:
     in any format
     """
     from ..models import hide_secret
-    from ..server import Server, Settings, configured_address, open_hub
+    from ..server import Agents, Server, Settings, configured_address, open_hub
 
     token, token_place = _find_token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
-    arguments.store = configured_address(arguments.store)
-    hub = open_hub(arguments.store, keep=arguments.buffer)
-    agents = _make_agents(arguments, hub)
+    address = configured_address(arguments.store)
+    hub = open_hub(address, keep=arguments.buffer)
+    note_start = _keep_runs(arguments.keep, hub)
+    only_shows = bool(arguments.notebook or address) and not arguments.model
+    agents: Any = None if only_shows else Agents(_make_agent(arguments), on_start=note_start)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
     server = Server(
         hub,
@@ -141,15 +148,30 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _make_agents(arguments: Arguments, hub: Any) -> Any:
-    """Publish the runs of --keep; return the handler of `POST /runs`, None without an agent.
+def _keep_runs(folder: str, hub: Any) -> Callable[[EventLog], object]:
+    """Publish the runs in the folder of --keep; return the function that keeps a run that starts.
+
+    Without a folder, the function does nothing. Raises UsageError if the folder cannot be made.
+    """
+    from ..server import Store
+
+    if not folder:
+        return lambda _: None
+    store = Store(Path(folder))
+    for log in store.logs():
+        hub.attach(log)
+    return store.write
+
+
+def _make_agent(arguments: Arguments) -> Agent:
+    """Return the agent that the options describe.
 
     Raises UsageError for a model, tools or policy with which the first run would fail.
     """
     from ..agent import Basis
     from ..host import Offer
     from ..rows import Agent
-    from ..server import Agents, Store, load_tools
+    from ..server import load_tools
     from ..tools import Policy
 
     # the user named the folder and the policy file on the command line, and so allows them
@@ -157,12 +179,6 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
         os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
     if arguments.approve not in Policy.MODES:
         Offer.trust_file(arguments.approve)
-    store = Store(Path(arguments.keep)) if arguments.keep else None
-    if store is not None:
-        for log in store.logs():
-            hub.attach(log)
-    if (arguments.notebook or arguments.store) and not arguments.model:
-        return None
     agent = Agent(
         arguments.model or None,
         load_tools(arguments.tools),
@@ -171,7 +187,7 @@ def _make_agents(arguments: Arguments, hub: Any) -> Any:
         approve=arguments.approve,
     )
     Basis.of(agent, agent.redaction())  # raises now, not in the first run
-    return Agents(agent, on_start=store.write if store is not None else lambda _: None)
+    return agent
 
 
 def _publish(arguments: Arguments, hub: Any) -> None:
