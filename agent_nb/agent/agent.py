@@ -81,7 +81,7 @@ class PromptAgent(Configuration):
         text, pictures = redaction.value(prompt), pictures_of(attachments, redaction.value)
         user_event = events.User(content=text, attachments=without_text(pictures), origin="user")
         questions = Questions()
-        inputs = self.given_of(redaction, text, pictures, history)
+        inputs = self.make_redacted_inputs(redaction, text, pictures, history)
         run_context = (
             context if isinstance(context, Context) else self._gather_context(context, prompt)
         )

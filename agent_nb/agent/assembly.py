@@ -208,7 +208,7 @@ def make_player(
     `strictness`: how strictly a test compares (None: as in any replay).
     """
     if agent.tools.late:  # a replay starts no MCP server: it takes their tools from the record
-        agent = agent.equipped(agent.tools.with_recorded(turns.events))
+        agent = agent.with_tools(agent.tools.with_recorded(turns.events))
     policy = agent.policy()
     runner = _make_runner(agent, ReplayApprover(turns, policy, agent.ask), log, redaction)
 

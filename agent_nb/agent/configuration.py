@@ -4,7 +4,7 @@ Why apart from `agent`, which starts runs: one run, the rows of a map, a replay 
 another machine are all assembled from these values.
 
 Rules
-- No run state, so that runs of one agent may interleave. `within` and `equipped` return copies.
+- No run state, so that runs of one agent may interleave. Methods called `with_…` return copies.
 - No concrete model, dialect or tool is imported.
 """
 
@@ -104,8 +104,8 @@ class Configuration(Unpicklable):
         self.tools = Toolset.resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
-        # `limited`: the names of the limits that the user chose
-        self.limits, self.limited = limits_from(limits), find_chosen(limits)
+        # `chosen_limits`: the names of the limits that the user chose
+        self.limits, self.chosen_limits = limits_from(limits), find_chosen(limits)
         self.settings = _require_json(settings or {})
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
@@ -129,7 +129,7 @@ class Configuration(Unpicklable):
         return self.dialect_of(self.model)
 
     @property
-    def asked_dialect(self) -> str:
+    def dialect_name(self) -> str:
         """The name of the dialect that the user chose ("": the model's dialect is used)."""
         return self._dialect
 
@@ -166,7 +166,7 @@ class Configuration(Unpicklable):
 
         return Redaction(collect_secrets(self.secrets))
 
-    def given(
+    def make_inputs(
         self,
         prompt: str,
         *,
@@ -177,7 +177,7 @@ class Configuration(Unpicklable):
         redaction = self.redaction()
         pictures = pictures_of(attachments, redaction.value)
         text = redaction.value(clean_value(prompt))
-        return self.given_of(redaction, text, pictures, history)
+        return self.make_redacted_inputs(redaction, text, pictures, history)
 
     def inputs(
         self,
@@ -187,9 +187,9 @@ class Configuration(Unpicklable):
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
         """Return the digests of the inputs of a run, by which `Match.find` finds its record."""
-        return self.given(prompt, attachments=attachments, history=history).digests
+        return self.make_inputs(prompt, attachments=attachments, history=history).digests
 
-    def within(
+    def with_host(
         self,
         *,
         host: Host | None,
@@ -207,7 +207,7 @@ class Configuration(Unpicklable):
         child.limits = limits or self.limits
         return child
 
-    def equipped(self, tools: Toolset) -> Self:
+    def with_tools(self, tools: Toolset) -> Self:
         """Return a copy with other tools."""
         child = copy.copy(self)
         child.tools = tools
@@ -223,9 +223,9 @@ class Configuration(Unpicklable):
         """
         tools, lists = await self.tools.with_servers(self.folder, status)
         events = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-        return self.equipped(tools), events
+        return self.with_tools(tools), events
 
-    def answering(self, output: OutputType) -> Self:
+    def with_output(self, output: OutputType) -> Self:
         """Return a copy with another type of answers."""
         child = copy.copy(self)
         child.output = output
@@ -242,7 +242,7 @@ class Configuration(Unpicklable):
         """
         outgoing.require_no_keys(model, self.tools.specs, self.settings, redaction)
 
-    def given_of(
+    def make_redacted_inputs(
         self,
         redaction: Redaction,
         prompt: str,

@@ -54,7 +54,7 @@ class Delegate(Protocol):
     ask: ApprovalSource | None
     limits: Limits
 
-    def within(
+    def with_host(
         self, *, trace_id: str, host: Host | None, ask: ApprovalSource | None, limits: Limits
     ) -> Delegate:
         """Return a copy that runs within another agent's run."""
@@ -131,7 +131,7 @@ def limit_agent(agent: Delegate, context: ToolContext) -> Delegate:
     It has the parent's trace, and limits within what the parent has left. Host and approval source
     are the parent's unless the agent has its own.
     """
-    return agent.within(
+    return agent.with_host(
         trace_id=context.trace_id,
         host=agent.host or context.host,
         ask=agent.ask or _prefix_questions(context),

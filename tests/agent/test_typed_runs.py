@@ -332,7 +332,7 @@ def test_a_changed_type_makes_a_record_stale_and_is_named(now, words):
     found = Match.find([record], made.inputs("go"))
     assert found.status == "stale"
     assert "output" in found.changed
-    assert words in made.given("go").describe_differences(log_of(record), found.changed)
+    assert words in made.make_inputs("go").describe_differences(log_of(record), found.changed)
 
 
 def test_a_changed_field_of_the_type_is_shown():
@@ -340,7 +340,11 @@ def test_a_changed_field_of_the_type_is_shown():
         pass
 
     record = run_record(run([final(ROWS)]).log, Provenance(cell="c"))
-    lines = agent([], output=list[Row]).given("go").describe_differences(log_of(record), ["output"])
+    lines = (
+        agent([], output=list[Row])
+        .make_inputs("go")
+        .describe_differences(log_of(record), ["output"])
+    )
     assert lines[0] == "output: the type changed: list[Row]"
     assert any('"cost"' in line and line.startswith("+") for line in lines)
 

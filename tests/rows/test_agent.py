@@ -49,9 +49,9 @@ def lazy_doors() -> set[str]:
     "copied",
     [
         copy.copy,
-        lambda agent: agent.within(host=None, ask=None),
-        lambda agent: agent.equipped(agent.tools),
-        lambda agent: agent.answering(None),
+        lambda agent: agent.with_host(host=None, ask=None),
+        lambda agent: agent.with_tools(agent.tools),
+        lambda agent: agent.with_output(None),
     ],
 )
 def test_a_copy_of_an_agent_maps_too(copied):

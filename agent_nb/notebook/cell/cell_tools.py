@@ -41,7 +41,7 @@ def add_default_tools(agent: Agent) -> Agent:
     """Return `agent`, with the default tools if the user chose none. Raises UsageError."""
     if not agent.tools.is_unchosen or not agent.choice.takes_tools:
         return agent
-    return agent.equipped(load_default_tools())
+    return agent.with_tools(load_default_tools())
 
 
 def load_default_tools() -> Toolset:

@@ -30,7 +30,9 @@ class PromptInputs(msgspec.Struct, frozen=True):
 
     def run_inputs(self, agent: Agent) -> RunInputs:
         """Return the inputs of the agent's run, by which a record is found."""
-        return agent.given(self.prompt.text, attachments=self.attachments, history=self.history)
+        return agent.make_inputs(
+            self.prompt.text, attachments=self.attachments, history=self.history
+        )
 
     def choose_replay(
         self, decide: Callable[[], ReplayChoice], records: Sequence[Record], rules: ReplayRules

@@ -196,7 +196,7 @@ class CellRun:
             print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
         if choice.turns is None:
             return self._start(driver, None)
-        self._agent = agent = agent.equipped(choice.turns.choose_tools(agent.tools))
+        self._agent = agent = agent.with_tools(choice.turns.choose_tools(agent.tools))
         if choice.turns.live:  # before the calls of the replay change the variables
             self._gather_context(agent)
         reruns = bool(choice.turns.calls_to_rerun_with_rows(agent.tools))
@@ -268,7 +268,7 @@ class CellRun:
         if resume is None:
             self._agent = agent = add_default_tools(agent)
             self._gather_context(agent)
-        live = agent.within(
+        live = agent.with_host(
             host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
         )
         stream = inputs.start(live, notes=notes, resume=resume, context=self._context)

@@ -143,7 +143,7 @@ def _compute_inputs(
         return MapInputs(prompt, options, namespace).run_inputs(agent)
     pictures = _split_attached(session, options).pictures
     attached = [*(namespace.get(name, name) for name in pictures), *prompt.pictures]
-    return agent.given(prompt.text, attachments=attached, history=history)
+    return agent.make_inputs(prompt.text, attachments=attached, history=history)
 
 
 def _split_attached(session: Session, options: Options) -> Attached:

@@ -69,7 +69,7 @@ class LocalRows:
         The `basis` may also have the tools of MCP servers; the inputs of the runs name only the
         tools of the `agent`.
         """
-        self._shared_inputs = agent.given_of(basis.redaction, "", (), ())
+        self._shared_inputs = agent.make_redacted_inputs(basis.redaction, "", (), ())
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()

@@ -81,7 +81,7 @@ def plan_map(
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)
     redaction = agent.redaction()
-    shared_inputs = agent.given_of(redaction, "", (), ())
+    shared_inputs = agent.make_redacted_inputs(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
     filled_rows = filling.fill_all(shared_inputs, options.repeats)
     redacted_prompt = redaction.value(prompt)
@@ -93,7 +93,9 @@ def plan_map(
     live_side = _LiveSide(
         agent=agent, client=client, options=options, redaction=redaction, live=live
     )
-    budget = Budget(agent.limits.tokens if "tokens" in agent.limited else 0, agent.limits.cost)
+    budget = Budget(
+        agent.limits.tokens if "tokens" in agent.chosen_limits else 0, agent.limits.cost
+    )
     map_setting = {"rows": len(filled_rows), **describe_store(id_, store)}
     map_setting |= msgspec.to_builtins(options)
     facts = _collect_facts(rows, options, redaction, "" if client is None else "dask")

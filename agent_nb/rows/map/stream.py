@@ -324,7 +324,7 @@ def start_map(
     for data, a prompt, options or tools that cannot be used.
     """
     if output is not None:
-        agent = agent.answering(OutputType(output))
+        agent = agent.with_output(OutputType(output))
     plan = plan_map(
         agent,
         data,

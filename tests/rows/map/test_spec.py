@@ -74,7 +74,7 @@ def test_the_values_of_an_agent_come_back_from_their_json():
     assert [model.name for model in made.choice.models] == ["openai/m", "openai/n"]
     assert made.tools.names == ("double", "read")
     assert (made.system, made.approve, made.limits.turns) == ("Be brief.", "auto", 3)
-    assert (made.settings, made.name, made.asked_dialect) == ({"seed": 1}, "judge", "xml")
+    assert (made.settings, made.name, made.dialect_name) == ({"seed": 1}, "judge", "xml")
     assert made.thought_tags == ("musing",)
     assert made.output.kind is Label
 

@@ -62,7 +62,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
         )
     agent.require_no_keys(model, redaction)
     options = {name: getattr(agent, name) for name in VALUES} | {
-        "dialect": agent.asked_dialect,
+        "dialect": agent.dialect_name,
         "model_source": agent.choice.source,
         # only tools need the folder: without them a worker may lack it
         "folder": os.path.abspath(agent.folder) if len(agent.tools) else ".",
@@ -98,7 +98,7 @@ def agent_of(spec: AgentSpec) -> Configuration:
                 f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {own_address or 'no address'}."
                 " Set the same base URL for the worker (OPENAI_BASE_URL, or the endpoint in its AGENT_NB_CONFIG). Nothing was sent."
             )
-    return agent if spec.output is None else agent.answering(_type_of(spec.output))
+    return agent if spec.output is None else agent.with_output(_type_of(spec.output))
 
 
 def _list_addresses(agent: Configuration) -> tuple[str, ...]:
