@@ -129,18 +129,22 @@ def _list_differences(old: ArtistData, new: ArtistData, same_text: SameText) -> 
     """Yield in words how two artists of one name differ."""
     if old.label != new.label and not same_text(old.label, new.label):
         yield f"its label was {_quote(old.label)}, is {_quote(new.label)}"
-    for name in {**old.texts, **new.texts}:
-        was, now = old.texts.get(name, ""), new.texts.get(name, "")
-        if was != now and not same_text(was, now):
-            yield f"{name} was {_quote(was)}, is {_quote(now)}"
+    yield from _compare_texts(old.texts, new.texts, same_text)
     for name in {**old.numbers, **new.numbers}:
         yield from _compare_numbers(name, new.each, old.numbers.get(name), new.numbers.get(name))
-    for name in {**old.styles, **new.styles}:
-        was, now = old.styles.get(name, ""), new.styles.get(name, "")
-        if was != now:
-            yield f"{name} was {_quote(was)}, is {_quote(now)}"
+    yield from _compare_texts(old.styles, new.styles, str.__eq__)
     if old.hash != new.hash:
         yield "its numbers or colours changed"
+
+
+def _compare_texts(
+    old: Mapping[str, str], new: Mapping[str, str], same_text: SameText
+) -> Iterator[str]:
+    """Yield how texts of the same names differ."""
+    for name in {**old, **new}:
+        was, now = old.get(name, ""), new.get(name, "")
+        if was != now and not same_text(was, now):
+            yield f"{name} was {_quote(was)}, is {_quote(now)}"
 
 
 def _compare_numbers(

@@ -38,7 +38,23 @@ SCHEME = "sha256:"  # the prefix of every content hash
 Record = Mapping[str, Any]
 
 
-class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Which cell, execution and call began a run; `RecordFields` describes each field."""
+
+    # the `conversation` of a run that Python code began, or that a cell only followed
+    NO_CONVERSATION: ClassVar = ""
+
+    cell: str = ""
+    source: str = ""
+    occurrence: int = 1  # from 1
+    conversation: str = "main"
+    fresh: bool = False
+    execution: str = ""
+    ordinal: int = 0
+    call: str = ""
+
+
+class RecordFields(Provenance, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a record.
 
     cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
@@ -56,14 +72,6 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     format: int = FORMAT
     id: str = ""
-    cell: str = ""
-    source: str = ""
-    occurrence: int = 1  # from 1
-    conversation: str = "main"
-    fresh: bool = False
-    execution: str = ""
-    ordinal: int = 0
-    call: str = ""
     tape: int = 0
     row: str = ""  # a key of `rows.store.row_store`
     beside: dict[str, float] = {}  # `input` and `written` are tokens, `cost` is in dollars
@@ -74,22 +82,6 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     payloads: dict[str, Any] = {}
     hash: str = ""
     signature: str = ""
-
-
-class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cell, execution and call began a run; `RecordFields` describes each field."""
-
-    # the `conversation` of a run that Python code began, or that a cell only followed
-    NO_CONVERSATION: ClassVar = ""
-
-    cell: str = ""
-    source: str = ""
-    occurrence: int = 1
-    conversation: str = "main"
-    fresh: bool = False
-    execution: str = ""
-    ordinal: int = 0
-    call: str = ""
 
 
 UNPLACED = Provenance()  # of a run that no cell began

@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+from ...agent import Limits
 from ...events import Interrupt
 from ...models import format_dollars
 from .row import RowResult
@@ -71,15 +72,16 @@ class Budget:
 
 
 def describe_exceeded_limit(
-    rows: int, tokens: float, cost: float | None, *, tokens_limit: int, cost_limit: float | None
+    rows: int, tokens: float, cost: float | None, limits: Limits | Budget
 ) -> str:
     """Return in words which limit ends a map of `rows`, and after how many of them; "": none.
 
     `tokens`, `cost`: the estimated use of all rows.
     """
+    most, dollars, cost = limits.tokens, limits.cost or 0.0, cost or 0.0
     table = (
-        (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),
-        (cost_limit or 0, cost or 0.0, format_dollars(cost_limit or 0), format_about(cost or 0.0)),
+        (most, tokens, f"{most:,} tokens", f"{round(tokens):,}"),
+        (dollars, cost, format_dollars(dollars), format_about(cost)),
     )
     for limit, need, name, needed in table:
         if limit and need > limit:

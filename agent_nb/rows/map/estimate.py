@@ -83,13 +83,8 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
         cost=None if row_cost is None else row_cost * count,
         basis=f"{assumption}, one request a row{sampling_note}",
     )
-    limits = limits or Limits(tokens=0)
     exceeded = describe_exceeded_limit(
-        count,
-        result.input + result.written,
-        result.cost,
-        tokens_limit=limits.tokens,
-        cost_limit=limits.cost,
+        count, result.input + result.written, result.cost, limits or Limits(tokens=0)
     )
     return msgspec.structs.replace(result, limit=exceeded)
 

@@ -36,7 +36,7 @@ from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import FinalState
-from .known_rows.map_player import MapPlayer, MapPlayerFactory, make_map_player
+from .known_rows.map_player import MapPlayer, make_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
 from .known_rows.stored import FoundRow, Store, find_stored_rows
@@ -63,9 +63,8 @@ UNKEPT = (
 class MapStream(Stream):
     """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
-    `make_player` makes the player of a record. `output`: the type of the answers. `request`: the
-    map's request, with which a notebook may record it or play a record instead (None: neither).
-    `finish` computes the final state of the log.
+    `record`: a notebook may record the map or play its record instead. `finish` computes the final
+    state of the log.
     """
 
     is_map = True
@@ -73,30 +72,33 @@ class MapStream(Stream):
     def __init__(
         self,
         plan: MapPlan,
-        log: EventLog,
-        make_player: MapPlayerFactory,
+        agent: Configuration,
         *,
-        output: OutputType | None = None,
         view: str | None = "auto",
         check: bool = True,
-        request: RunRequest | None = None,
+        record: bool = True,
         finish: Finish | None = None,
     ) -> None:
-        rows = plan.job.rows
+        rows, log = plan.job.rows, EventLog()
         self.results = Results(row.result() for row in rows)
+        self._make_player = partial(
+            make_map_player, agent=agent, log=log, redaction=plan.redaction, rows=rows
+        )
+        request = RunRequest(
+            plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, self._make_player
+        )
         super().__init__(
             log,
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
             view=view,
             check=check,
-            request=request,
-            output=output,
+            request=request if record else None,
+            output=agent.output,
         )
         self.absent = plan.absent
         self._plan = plan
         self._job = plan.job
-        self._make_player = make_player
-        self._output = output
+        self._output = agent.output
         self._finish = None if finish is None else partial(finish, self)
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -334,21 +336,5 @@ def start_map(
         store=store,
         client=client,
     )
-    log = EventLog()
-    make_player = partial(
-        make_map_player, agent=agent, log=log, redaction=plan.redaction, rows=plan.job.rows
-    )
-    request = RunRequest(
-        plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, make_player
-    )
-    stream = MapStream(
-        plan,
-        log,
-        make_player,
-        output=agent.output,
-        view=view,
-        check=check,
-        request=request if record else None,
-        finish=finish,
-    )
+    stream = MapStream(plan, agent, view=view, check=check, record=record, finish=finish)
     return stream if late else stream.ready()

@@ -149,11 +149,7 @@ class Tally:
 
         A row of unknown cost counts as free, as it does in `Budget`, which enforces the limit.
         """
-        rows, budget = self._answered + more, self._budget
-        return describe_exceeded_limit(
-            rows,
-            (self._input + self._written) / self._answered * rows,
-            None if self._cost is None else self._cost / self._answered * rows,
-            tokens_limit=budget.tokens,
-            cost_limit=budget.cost,
-        )
+        rows = self._answered + more
+        tokens = (self._input + self._written) / self._answered * rows
+        cost = (self._cost or 0.0) / self._answered * rows
+        return describe_exceeded_limit(rows, tokens, cost, self._budget)

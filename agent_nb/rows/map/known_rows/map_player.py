@@ -78,12 +78,6 @@ class MapPlayer:
         return msgspec.structs.replace(parts[0], drift=drift, checked=checked)
 
 
-#: Makes the player of a map's record; a test passes how strictly to compare the replay.
-MapPlayerFactory = Callable[
-    [RecordedTurns, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]
-]
-
-
 def make_map_player(
     turns: RecordedTurns,
     strictness: ReplayStrictness | None,

@@ -33,6 +33,7 @@ import msgspec
 
 from ....agent import PromptTemplate, pictures_of
 from ....errors import UsageError
+from ....wire import cut_end
 from .rows import TEXT, Rows, RowValues, cell_value
 
 # expressions of the user run here, so ■ may interrupt this module (notebook/cell/interrupts.py)
@@ -86,9 +87,10 @@ class Template:
         if constant and len(rows) > 1:
             name = next(rows.unique, TEXT)
             column = name if name.isidentifier() else f'row["{name}"]'
+            start = cut_end(" ".join(self.text.split()), 60)
             raise UsageError(
                 f"The prompt has no {{{{ }}}}, so all {len(rows):,} rows would be asked the same."
-                f' Write where the row goes: "{_shorten(self.text)} {{{{ {column} }}}}". {rows.hint()}'
+                f' Write where the row goes: "{start} {{{{ {column} }}}}". {rows.hint()}'
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
@@ -164,9 +166,3 @@ def _locate_fault(values: Mapping[Any, Any], fault: UsageError) -> str:
     if isinstance(cause, NameError | TypeError) and _FILTER.search(message):
         message += " {{ }} takes Python, not filters: write text.upper() instead of text|upper."
     return message
-
-
-def _shorten(text: str) -> str:
-    """Return the start of a text as one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:60]}…"
