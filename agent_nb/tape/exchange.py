@@ -5,6 +5,7 @@ JSON can be searched, compared and redacted.
 
 Rules
 - A body is empty, JSON, an event stream, a text of up to `LARGEST_TEXT` bytes, or a digest alone.
+- JSON that is nested deeper than `_DEEPEST` levels counts as a text, which a record keeps whole.
 - A chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
 - Random padding in the chunks of a stream (`obfuscation`) is emptied.
 """
@@ -26,6 +27,8 @@ LARGEST_TEXT = 64 * 1024  # bytes of a text that is kept
 LARGEST_BODY = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
 PADDING = "obfuscation"  # the field of a chunk that OpenAI fills at random
 RETRIED = (408, 409, 429, *range(500, 600))  # statuses after which an SDK sends a request again
+
+_DEEPEST = 150  # levels of JSON: records keep 200 levels of a value, with those around a body
 
 # types of the last chunk of a stream
 _LAST_TYPES = ("message_stop", "response.completed", "response.incomplete", "response.failed")
@@ -140,10 +143,23 @@ def _refuse_constant(name: str) -> Any:
 
 def _read_json(text: str) -> Any:
     value = json.loads(text, parse_constant=_refuse_constant)
+    if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
+        raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
     if _find_half(text):
         # raises ValueError for half a character, which cannot be saved
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested deeper than `_DEEPEST` levels."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (part.values() if isinstance(part, dict) else as_list(part) for part in level)
+        level = [inner for part in parts for inner in part]
+        if not level:
+            return False
+    return any(isinstance(inner, dict | list) for inner in level)
 
 
 def _write_json(value: Any) -> str:

@@ -92,7 +92,7 @@ def test_arguments_are_edited_on_the_keyboard_as_with_the_button(answer):
     assert "[e]dit" in asked[0]
 
 
-@pytest.mark.parametrize("changes", ["code=2", "[1]", ""])
+@pytest.mark.parametrize("changes", ["code=2", "[1]", "", '{"code": ' + "[" * 5000])
 def test_changes_that_are_no_arguments_are_asked_again(answer, changes):
     asked = answer("edit", changes, "n")
     assert not ask_at_keyboard(QUESTION).allow

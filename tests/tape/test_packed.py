@@ -24,6 +24,7 @@ from agent_nb.errors import UsageError
 from agent_nb.record.packing import Home, Packer, Payloads
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import is_intact
+from agent_nb.tape import exchange as exchange_module
 from agent_nb.tape.columns import pack_columns, unpack_columns
 from agent_nb.tape.conversations import Conversations, unpack_body
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
@@ -438,8 +439,24 @@ def test_an_exchange_that_is_too_large_is_known_by_its_digest():
     assert not read_exchange(run_record(log, exchange=form)).is_replayable
 
 
+@pytest.mark.parametrize("depth", [149, 150, 151, 250, 500, 2000])
+def test_json_that_is_nested_deeply_is_packed_whole(depth):
+    deep = b"[{}," + b"[" * (depth - 1) + b"]" * depth
+    body = Body.read(deep)
+    assert body.kind == ("json" if depth <= 150 else "text")
+    made = Exchange(
+        request=Request(provider="openai", path="/rerank", body=body),
+        response=Response(headers={"content-type": "application/json"}, body=body),
+    )
+    log, form = packed(made)
+    again = read_exchange(json.loads(json.dumps(run_record(log, exchange=form))))
+    assert (again.request.body, again.response.body) == (body, body)
+    assert again.is_replayable
+
+
 @pytest.mark.parametrize("depth", [400, 600])
-def test_an_answer_that_is_nested_too_deeply_is_known_by_its_digest(depth):
+def test_an_answer_that_is_nested_too_deeply_is_known_by_its_digest(depth, monkeypatch):
+    monkeypatch.setattr(exchange_module, "_DEEPEST", 1000)
     data = b"[" * depth + b"]" * depth
     made = exchange("/rerank", {"query": "a"}, data, "application/json")
     assert made.response.body.kind == "json"

@@ -240,6 +240,13 @@ def test_a_large_plan_is_cut_and_says_so():
     assert "… 300 more" in text
 
 
+def test_remarks_that_are_too_many_are_counted():
+    events = [EXPAND, *[loom("tot_evaluate", chosen=7, scores=[0, 0, 0])] * 203]
+    text = make_bundle(events)["text/html"]
+    assert text.count("chose 7") == 200
+    assert "… 3 more remarks" in text
+
+
 def test_a_long_candidate_opens_to_its_full_text():
     long = "word " * 100 + "END"
     made = make_bundle([loom("tot_expand", candidates=[long])])

@@ -215,7 +215,7 @@ def read_changes(question: Question, text: str) -> dict[str, Any]:
     """Return a call's arguments, changed by JSON. Raises ValueError with a sentence to show."""
     try:
         changes = json.loads(text)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise ValueError(f"This is not JSON: {fault}.") from None
     if not isinstance(changes, dict):
         # ValueError for every wrong answer: `ask_at_keyboard` then asks again

@@ -43,7 +43,9 @@ def card(state: PlanCard, context: Context) -> Node:
         title, (figures, status) = "Graph of thought", _describe_graph(state)
     branches = tuple(drawing.branch(t, 0) for t in state.root.children if drawing.has_room())
     left_out = (text_row(f"… {drawing.left_out():,} more"),) if drawing.left_out() else ()
-    remarks = tuple(text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:MOST_BRANCHES])
+    remarks = [text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:MOST_BRANCHES]]
+    if (unseen := len(state.remarks) - MOST_BRANCHES) > 0:
+        remarks.append(text_row(f"… {unseen:,} more remarks"))
     left = (T(title, bold=True), T(f"  {figures}", tone="muted"))
     head = Row(left, (status,) if status.text else ())
     return Fold(
