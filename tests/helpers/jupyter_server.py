@@ -212,7 +212,8 @@ class Server:
         """End every kernel, once the server has noticed that its pages are closed.
 
         A kernel that ends sooner leaves the server's connections to it behind: they try its ports
-        as long as the server runs, which takes processor time, and another test may get such a port.
+        as long as the server runs. That takes processor time, and another test may get such a
+        port.
         """
         end = time.monotonic() + 3  # it now and then counts a page too many, of a restarted kernel
         while any(kernel["connections"] for kernel in self.kernels()) and time.monotonic() < end:
