@@ -66,20 +66,27 @@ class Anthropic(Remote):
         """
         # the blocks of the turn so far; the next request sends them back
         paused: list[dict[str, Any]] = []
+        decoders: list[AnthropicDecoder] = []  # one for each request of the turn
         spent = Usage()  # of the requests so far
-        first_call = 0  # index of the first call of the next request
-        for number in range(CONTINUES + 1):
-            decoders: list[AnthropicDecoder] = []  # `_ask` adds its decoder: it yields only parts
+        number = first_call = 0  # of the next request, and the index of its first call
+
+        def body_of() -> dict[str, Any]:
+            body = encode(request, self.model, adaptive=self._adaptive, after=paused)
+            return with_breakpoints(body) if self._breakpoints else body
+
+        def decoder_of(status: int) -> AnthropicDecoder:
             # each request numbers its blocks from 0: a prefix keeps their ids apart in one answer
             prefix = f"{number}." if number else ""
-            async with aclosing(
-                self._ask(request, paused, decoders, prefix, first_call)
-            ) as batches:
+            decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
+            return decoders[-1]
+
+        for number in range(CONTINUES + 1):
+            async with aclosing(self._send(request, body_of, decoder_of)) as batches:
                 async for batch in batches:
                     yield [
                         part.with_tokens_of(spent) if isinstance(part, Usage) else part
                         for part in batch
-                        if not _is_seam(part, number, CONTINUES)
+                        if not _is_seam(part, number)
                     ]
             decoder = decoders[-1]
             if decoder.stop_reason != "pause_turn":
@@ -88,26 +95,6 @@ class Anthropic(Remote):
             spent, first_call = decoder.usage_after(spent), decoder.calls
             if number < CONTINUES:
                 yield [Continued()]
-
-    def _ask(
-        self,
-        request: Request,
-        paused: list[dict[str, Any]],
-        decoders: list[AnthropicDecoder],
-        prefix: str,
-        first_call: int,
-    ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn; its decoder is appended to `decoders`."""
-
-        def decoder_of(status: int) -> AnthropicDecoder:
-            decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
-            return decoders[-1]
-
-        def body_of() -> dict[str, Any]:
-            body = encode(request, self.model, adaptive=self._adaptive, after=paused)
-            return with_breakpoints(body) if self._breakpoints else body
-
-        return self._send(request, body_of, decoder_of)
 
     def _adapt(self, fault: ModelError) -> bool:
         """Send an effort, or no breakpoints, if the fault says so; return whether to send again."""
@@ -125,13 +112,10 @@ class Anthropic(Remote):
         return False
 
 
-def _is_seam(part: Part, number: int, most: int) -> bool:
-    """Return whether a part shows only that a paused turn took several requests.
-
-    Such parts, the end of a paused request and the head of a further one, are left out.
-    """
+def _is_seam(part: Part, number: int) -> bool:
+    """Return whether a part only ends a paused request, or heads a further one (`number`)."""
     if isinstance(part, Finish):
-        return part.reason == "pause_turn" and number < most
+        return part.reason == "pause_turn" and number < CONTINUES
     return isinstance(part, Head) and number > 0
 
 

@@ -59,14 +59,12 @@ def list_known_models() -> dict[str, list[str]]:
 def list_providers() -> list[Provider]:
     """Return the providers: configured, then with a key, then those that need none, then others."""
     configured = config.Config.load(lenient=True).endpoints
-    names = {*list_plugins("models"), *config.KNOWN, *configured}
-    providers = [_describe(name, configured) for name in names]
+    providers = []
+    for name in {*list_plugins("models"), *config.KNOWN, *configured}:
+        server, key = _server_and_key(name, configured)
+        ready = name in configured or not key.startswith(MISSING)
+        providers.append(Provider(name, server, key, ready))
     return sorted(providers, key=lambda p: (p.name not in configured, _rank_access(p.key), p.name))
-
-
-def _describe(name: str, configured: Collection[str]) -> Provider:
-    server, key = _server_and_key(name, configured)
-    return Provider(name, server, key, name in configured or not key.startswith(MISSING))
 
 
 def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:

@@ -202,11 +202,14 @@ _lock = threading.Lock()
 
 
 def server_of(path: Path, alias: str) -> Server:
-    """Return the process's server for a file of weights."""
+    """Return the process's server for a file of weights; a new one if loading has failed."""
     with _lock:
-        if path not in _servers:
-            _servers[path] = Server(path, alias)
-        return _servers[path]
+        server = _servers.get(path)
+        if (
+            server is None or server.loading.now.state == "failed"
+        ):  # the file may be another one now
+            server = _servers[path] = Server(path, alias)
+        return server
 
 
 @atexit.register

@@ -30,20 +30,16 @@ SERVICE = Service(label="openai", official=OFFICIAL, variable="OPENAI_BASE_URL",
 
 
 class OpenAIChat(Remote):
-    """A model behind chat completions; `model` is the server's name for it.
+    """A model behind chat completions; `model` is the server's name for the model.
 
-    `grammar`: the server takes a grammar that constrains the answer. `shots`: the model needs
-    few-shot turns to write calls.
+    `grammar`: the server takes a grammar that constrains the answer.
     """
 
     path = "/chat/completions"
 
-    def __init__(
-        self, model: str, options: RemoteOptions, *, grammar: bool = False, shots: bool = False
-    ) -> None:
+    def __init__(self, model: str, options: RemoteOptions, *, grammar: bool = False) -> None:
         super().__init__(model, options)
         self.grammar = grammar
-        self.shots = shots
         self._ask_usage = True  # ask for usage in the stream
         # the field for the setting `max_tokens`: newer models of OpenAI refuse this older name
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"

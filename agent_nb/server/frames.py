@@ -66,7 +66,7 @@ class Frames:
         if self._encoder is None:
             return b""
         output = self._encode_items(self._encoder.items(None), None)
-        losses = [f"{count} {what}" for what, count in self._encoder.losses.counts().items()]
+        losses = [f"{count} {kind}" for kind, count in self._encoder.losses.counts().items()]
         if losses and self._framing == "sse":
             output += f": not carried by this format: {', '.join(losses)}\n\n".encode()
         return output

@@ -195,20 +195,15 @@ def serve(
     from .app import Server, Settings
 
     store = configured_address(store)
-    arguments = (host, port, token, agent, tuple(origins), keepalive, store)
+    pages = tuple(origins)
+    arguments = (host, port, token, agent, pages, keepalive, store)
     serving = _current.get(arguments)
     if serving is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), open_hub(store)
         try:
             server = Server(
-                hub,
-                start,
-                host=host,
-                port=port,
-                token=token,
-                origins=tuple(origins),
-                settings=settings,
+                hub, start, host=host, port=port, token=token, origins=pages, settings=settings
             )
             hide_secret(server.token)
             serving = Serving(server.start(), hub)

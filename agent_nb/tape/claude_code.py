@@ -37,7 +37,7 @@ _MASKS = (
 )
 _find_folder = re.compile(r'Primary working directory: ((?:[^"\\]|\\\\)+)').search
 _find_version = re.compile(r"\bcc_version=(\d+\.\d+\.\d+)").search
-_older_user = re.compile(  # of a version whose ids are no JSON
+_match_older_user = re.compile(  # of a version whose ids are no JSON
     r"user_(?P<device_id>.+?)_account_(?P<account_uuid>.*?)_session_(?P<session_id>[\w-]+)"
 ).fullmatch
 
@@ -58,12 +58,13 @@ def list_masks(body: Any) -> list[Mask]:
         return []
     user = as_dict(as_dict(body).get("metadata"))["user_id"]
     masks = [(re.escape(encode_canonical(user)[1:-1]), "…user"), (re.escape(session), "…session")]
-    working = _find_folder(encode_canonical(body))
-    if working and len(working[1]) > 1:  # `/` would mask every path
+    match = _find_folder(encode_canonical(body))
+    folder = match[1] if match else ""  # the working folder, with the escapes of JSON
+    if len(folder) > 1:  # `/` would mask every path
         # the name of the folder in which the program keeps the sessions of this working folder
-        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{working[1]}"'))
+        name = re.sub("[^a-zA-Z0-9]", "-", json.loads(f'"{folder}"'))
         masks += [
-            (rf"{re.escape(working[1])}(?![\w-])", "…folder"),
+            (rf"{re.escape(folder)}(?![\w-])", "…folder"),
             (rf"(?<=[/\\]){re.escape(name)}(?=[/\\])", "…folder"),
         ]
     return [*masks, *_MASKS]
@@ -71,8 +72,8 @@ def list_masks(body: Any) -> list[Mask]:
 
 def read_version(body: Any) -> str:
     """Return the program's version, "" for a request of another program."""
-    found = _find_version(encode_canonical(as_dict(body).get("system")))
-    return found[1] if found and _read_user(body) else ""
+    version = _find_version(encode_canonical(as_dict(body).get("system")))
+    return version[1] if version and _read_user(body) else ""
 
 
 def drop_reminders(message: Any) -> Any:
@@ -88,8 +89,8 @@ def _read_user(body: Any) -> dict[str, str]:
     user = as_dict(as_dict(body).get("metadata")).get("user_id")
     if not isinstance(user, str):
         return {}
-    if found := _older_user(user):
-        return found.groupdict()
+    if older := _match_older_user(user):
+        return older.groupdict()
     try:
         ids = as_dict(json.loads(user))
     except (ValueError, RecursionError):

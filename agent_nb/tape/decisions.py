@@ -1,4 +1,6 @@
-"""Decides about each request that reaches the relay: send, answer from a record, or refuse it.
+"""Decide about each request that reaches the relay: send, answer from a record, or refuse it.
+
+Why apart from the relay: a decision may take time, and its client may go away meanwhile.
 
 Rules
 - A request is judged in a thread, unless judging is quick: a change of threads delays a request.
@@ -87,11 +89,10 @@ class Decisions:
             return decision, Charge()
         try:
             return decision, self.spending.estimate(request)
-        except UsageError as fault:
+        except BaseException as fault:
             decision.finish(None)
-            return Refusal(str(fault)), Charge()
-        except BaseException:
-            decision.finish(None)
+            if isinstance(fault, UsageError):
+                return Refusal(str(fault)), Charge()
             raise
 
     def _count_cost(self, decision: Live, charge: Charge) -> Live:

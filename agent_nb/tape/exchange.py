@@ -33,7 +33,7 @@ _DEEPEST = 150  # levels of JSON: records keep 200 levels of a value, with those
 # types of the last chunk of a stream
 _LAST_TYPES = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 
-_of_google = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
+_find_google_model = re.compile(r"models/([^/:]+):").search  # the path of a request names the model
 
 # an escape of half a character; decoded UTF-8 has half characters nowhere else
 _find_half = re.compile(r"\\u[dD][89a-fA-F]").search
@@ -54,8 +54,10 @@ class Body(msgspec.Struct, frozen=True):
             return cls()
         if len(data) <= LARGEST_BODY:
             try:
-                if "text/event-stream" in content_type.lower():
-                    return cls("stream", list(_read_stream(data)))
+                is_stream = "text/event-stream" in content_type.lower()
+                # some servers answer with JSON under the type of a stream
+                if is_stream and (chunks := list(_read_stream(data))):
+                    return cls("stream", chunks)
                 return cls("json", _read_json(data.decode("utf-8")))
             except (ValueError, RecursionError, WireError):
                 pass
@@ -97,7 +99,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def model(self) -> str:
         """The model that is asked, "" if the request names none."""
-        in_path = _of_google(self.path)
+        in_path = _find_google_model(self.path)
         return str(as_dict(self.body.value).get("model") or (in_path[1] if in_path else ""))
 
 

@@ -1,4 +1,4 @@
-"""A proxy on this machine that passes what programs ask, apart from the targets that are refused.
+"""A proxy on this machine that passes requests on, except those to targets that are refused.
 
 Why: the child processes of a test must reach their data, but no model. The environment variables of
 proxies cannot name the hosts that are meant, so all requests go through here.
@@ -75,15 +75,15 @@ async def _pass_on(
     else:
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         lines = head.split(b"\r\n")[1:-2]
-        passed = [line for line in lines if line.partition(b":")[0].lower() not in _ENDING_HERE]
-        first = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))
-        to_server.write(b"\r\n".join([first, *passed, b"connection: close", b"", b""]))
-    asking = asyncio.ensure_future(_pump(from_client, to_server))
+        headers = [line for line in lines if line.partition(b":")[0].lower() not in _ENDING_HERE]
+        first_line = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))
+        to_server.write(b"\r\n".join([first_line, *headers, b"connection: close", b"", b""]))
+    sending = asyncio.ensure_future(_pump(from_client, to_server))
     try:
         await _pump(from_server, to_client)
     finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         to_server.close()
 
 

@@ -154,6 +154,21 @@ def test_weights_that_cannot_be_loaded_are_a_usage_error_each_time(tmp_path, mon
     assert server.loading.now.state == "failed"
 
 
+def test_weights_that_could_not_be_loaded_are_tried_anew_by_the_next_model(tmp_path, monkeypatch):
+    def serve(path, alias, key):
+        if path.read_bytes() != b"GGUF good":
+            raise RuntimeError
+        return type("Handle", (), {"listening_address": "http://127.0.0.1:9"})
+
+    monkeypatch.setattr(local, "_serve", serve)
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF bad")
+    with pytest.raises(UsageError, match="could not be loaded"):
+        local.server_of(path, "m").wait()
+    path.write_bytes(b"GGUF good")
+    assert local.server_of(path, "m").wait() == "http://127.0.0.1:9/v1"
+
+
 def streamed(model, request, stop_after=0):
     async def main():
         out = []

@@ -18,6 +18,7 @@ import pytest
 from helpers.model_server import Server
 from tape.answers import chat_chunks, sse
 
+from agent_nb.notebook.cell.taped_calls import TapedCall, drop_retried
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.files.notebook_file import NotebookFile
 from agent_nb.notebook.files.recovery import find_lost_runs, recover_run
@@ -226,6 +227,15 @@ def test_the_journal_of_a_call_refused_for_a_time_goes_with_it(provider, loaded)
     loaded.run_cell("%agent tape off").raise_error()
     (journal,) = RecoverableRun.list_all()
     assert journal.status == "ok"
+
+
+def test_an_attempt_that_was_read_late_counts_with_the_call_after_it():
+    def call(status, began):
+        request = Request(provider="openai", body=Body("json", {"model": "m"}))
+        return TapedCall(Exchange(request=request, response=Response(status=status)), began, began)
+
+    (last,) = drop_retried([call(429, 1.0), call(200, 2.0), call(500, 0.0)])
+    assert (last.exchange.response.status, last.exchange.attempts) == (200, 3)
 
 
 def make_journal(body, data, size, *, complete=True):

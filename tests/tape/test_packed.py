@@ -165,6 +165,12 @@ def test_half_a_character_is_no_json(text, kind):
     assert Body.read(f'{{"a": "{text}"}}'.encode()).kind == kind
 
 
+@pytest.mark.parametrize(("data", "kind"), [(b'{"error":"a"}', "json"), (b": wait\n\n", "text")])
+def test_a_body_without_a_chunk_is_kept_whatever_its_type_says(data, kind):
+    body = Body.read(data, "text/event-stream")
+    assert (body.kind, b"".join(body.pieces())) == (kind, data)
+
+
 def test_padding_is_served_empty():
     made = exchange("/chat/completions", {}, sse(*chat_chunks(["a", "b", "c", "d", "e"])))
     assert {c["data"].get("obfuscation") for c in made.response.body.value if "data" in c} == {

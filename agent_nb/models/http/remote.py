@@ -130,9 +130,9 @@ class Remote(Unpicklable):
 
     @property
     def takes_tools(self) -> bool:
-        """Whether a cell offers it tools that its user did not choose.
+        """Whether a cell offers this model tools that its user did not choose.
 
-        False if its dialect is not native, or if it refused tools in this process.
+        False if the dialect is not native, or if the model refused tools in this process.
         """
         return self.dialect == "native" and self._server_and_model not in _TAKE_NO_TOOLS
 
@@ -158,7 +158,7 @@ class Remote(Unpicklable):
         await self._http.aclose()
 
     async def named(self) -> str:
-        """Return the full name of the model; ask the server if it is `*`. Raises ModelError."""
+        """Return the full name of the model; for `*` ask the server. Raises ModelError."""
         if self.model == FIRST_MODEL:
             url = self._http.address
             try:
@@ -185,19 +185,16 @@ class Remote(Unpicklable):
         try:
             return sorted(await self._list_names())
         except ModelError as fault:
+            if fault.code in ("no_key", "offline"):
+                raise
+            advice = f"It lists no models then; a model can still be named: -m {self.label}/NAME."
             if fault.status in (401, 403):
                 advice = advise_key(self._make_peer(None))
-            elif fault.code in ("no_key", "offline"):
-                raise
-            else:
-                advice = (
-                    f"It lists no models then; a model can still be named: -m {self.label}/NAME."
-                )
             raise ModelError(f"{fault} {advice}", status=fault.status, code=fault.code) from None
 
     @property
     def access(self) -> str:
-        """Where its key comes from, or what is missing. Raises UsageError for a malformed key."""
+        """Where the key comes from, or what is missing. Raises UsageError for a malformed key."""
         key = Key.find(self._key_of, self._variables)
         if key is not None:
             return f"from {key.source}"
@@ -229,8 +226,8 @@ class Remote(Unpicklable):
         Such a schema is remembered, so that `takes_output` returns False for it.
         """
         message = f"{fault} {fault.raw}"
-        is_about = fault.status in _SCHEMA_STATUSES and _ABOUT_SCHEMA.search(message)
-        if request.output is None or not is_about:
+        refuses_schema = fault.status in _SCHEMA_STATUSES and _ABOUT_SCHEMA.search(message)
+        if request.output is None or not refuses_schema:
             return fault
         self._refused_schemas.add(_encode(request.output))
         self._takes_schemas = self._takes_schemas and not _TAKES_NO_SCHEMA.search(message)

@@ -137,7 +137,9 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
             if parts:
                 yield parts
         if gate.error is None:
-            await _end(chunks)
+            # the connection may end by itself and be reused; how it ends no longer matters
+            with suppress(ModelError, TimeoutError):
+                await wait_within(LINGER, _drain(chunks))
     last_parts = decoder.close()
     if gate.error is not None:  # the decoder's own fault would say the same again
         last_parts = [p for p in last_parts if not isinstance(p, Fault)]
@@ -148,12 +150,6 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
         yield parts
     if gate.error is not None:
         raise gate.error.final() if gate.is_open else gate.error
-
-
-async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Let the connection end by itself, so that it can be reused; how it ends does not matter."""
-    with suppress(ModelError, TimeoutError):
-        await wait_within(LINGER, _drain(chunks))
 
 
 async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:

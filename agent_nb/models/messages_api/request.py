@@ -164,16 +164,12 @@ def _write_call(block: CallBlock) -> dict[str, Any]:
 
 
 def _write_result(block: ResultBlock) -> dict[str, Any]:
-    encoded: dict[str, Any] = {
-        "type": "tool_result",
-        "tool_use_id": _clean_id(block.call_id),
-        "content": [
-            *([{"type": "text", "text": block.content}] if block.content.strip() else []),
-            *map(_write_image, block.pictures),
-        ]
-        if block.pictures
-        else block.content,
-    }
+    content: Any = block.content
+    if block.pictures:
+        text = _write_text(TextBlock(block.content))
+        content = [*([text] if text else []), *map(_write_image, block.pictures)]
+    call_id = _clean_id(block.call_id)
+    encoded = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return encoded | {"is_error": True} if block.error else encoded
 
 

@@ -83,6 +83,8 @@ class CellCalls:
 
 def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
     """Return the calls without those that were sent again, which count as attempts of the last."""
+    # in the order of their beginnings: threads read the answers, and may end in another order
+    calls = sorted(calls, key=lambda call: call.began)
     left: list[TapedCall] = []
     attempts = [1] * len(calls)
     for number, call in enumerate(calls):
