@@ -180,7 +180,7 @@ def _unpack_group(group: dict[str, Any], count: int, references: Dereferencer) -
 
 
 def _count_nodes(shape: Any, depth: int) -> int:
-    inner = shape.values() if isinstance(shape, dict) else shape if isinstance(shape, list) else ()
+    inner = shape.values() if isinstance(shape, dict) else as_list(shape)
     return 1 + (sum(_count_nodes(item, depth - 1) for item in inner) if depth else 0)
 
 

@@ -16,6 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -53,19 +54,15 @@ class Body(msgspec.Struct, frozen=True):
         if not data:
             return cls()
         if len(data) <= LARGEST_BODY:
-            try:
+            with suppress(ValueError, RecursionError, WireError):
                 is_stream = "text/event-stream" in content_type.lower()
                 # some servers answer with JSON under the type of a stream
                 if is_stream and (chunks := list(_read_stream(data))):
                     return cls("stream", chunks)
                 return cls("json", _read_json(data.decode("utf-8")))
-            except (ValueError, RecursionError, WireError):
-                pass
         if len(data) <= LARGEST_TEXT:
-            try:
+            with suppress(ValueError):
                 return cls("text", data.decode("utf-8"))
-            except ValueError:
-                pass
         digest = hashlib.sha256(data).hexdigest()
         return cls("digest", {"sha256": digest, "bytes": len(data)})
 

@@ -228,11 +228,9 @@ def _unpack_response(
 
 def _unzip(text: Any) -> Any:
     """Return the JSON value of a compressed answer. Raises UsageError if damaged or too large."""
-    try:
+    with suppress(ValueError, TypeError, zlib.error, RecursionError):
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST_UNZIPPED)
         if unpacker.eof:
             return json.loads(data)
-    except (ValueError, TypeError, zlib.error, RecursionError):
-        pass
     raise damaged_error("its compressed answer is too large or damaged")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from ...wire import lenient_loads
@@ -200,9 +201,7 @@ def _write_call(block: CallBlock) -> dict[str, Any]:
 
 def write_arguments(block: CallBlock) -> str:
     """Return a past call's arguments as JSON: as written if they equal `args`, else `args`."""
-    try:
+    with suppress(ValueError):
         if block.raw_args and lenient_loads(block.raw_args) == block.args:
             return block.raw_args
-    except ValueError:
-        pass
     return json.dumps(block.args, ensure_ascii=False)

@@ -8,7 +8,7 @@ Rule: every fault is a ModelError.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 
@@ -89,13 +89,11 @@ class Reply:
     async def read_beginning(self, limit: int = MOST_OF_ERROR) -> bytes:
         """Return the first `limit` bytes of the body, or what came before a fault or 5 s."""
         body = b""
-        try:
-            with anyio.move_on_after(5):  # a slow error body is not worth a longer wait
-                async with aclosing(self.chunks()) as chunks:
-                    async for data in chunks:
-                        body += data
-                        if len(body) >= limit:
-                            break
-        except ModelError:
-            pass  # the status is the fault to report; its body only words it
+        # the status is the fault to report; its body only words it, and is not worth a longer wait
+        with suppress(ModelError), anyio.move_on_after(5):
+            async with aclosing(self.chunks()) as chunks:
+                async for data in chunks:
+                    body += data
+                    if len(body) >= limit:
+                        break
         return body[:limit]

@@ -21,8 +21,10 @@ _TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_
 
 def to_text(value: Any) -> str:
     """Return `value` as text; None is "", a value nested too deeply "…"."""
+    if isinstance(value, str):
+        return value
     try:
-        return value if isinstance(value, str) else "" if value is None else str(value)
+        return "" if value is None else str(value)
     except RecursionError:
         return "…"
 

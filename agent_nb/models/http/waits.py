@@ -11,28 +11,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 # called with True when a wait begins, with False when it ends
-_clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock", default=None)
+_notify: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_waits", default=None)
 
 
 @contextmanager
-def watch_waits(clock: Callable[[bool], object]) -> Iterator[None]:
-    """Call `clock` with True when a wait in this context begins, with False when it ends."""
-    token = _clock.set(clock)
+def watch_waits(notify: Callable[[bool], object]) -> Iterator[None]:
+    """Call `notify` with True when a wait in this context begins, with False when it ends."""
+    token = _notify.set(notify)
     try:
         yield
     finally:
-        _clock.reset(token)
+        _notify.reset(token)
 
 
 @contextmanager
 def mark_wait() -> Iterator[None]:
     """Mark the block as a wait."""
-    clock = _clock.get()
-    if clock is None:
+    notify = _notify.get()
+    if notify is None:
         yield
         return
-    clock(True)
+    notify(True)
     try:
         yield
     finally:
-        clock(False)
+        notify(False)

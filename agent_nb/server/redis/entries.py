@@ -23,15 +23,11 @@ from ..channel import Entry
 
 LARGEST = 4 << 20  # bytes
 _SHORT = 20_000  # characters of a clipped text
+# large fields of events -> the value of an event without them
 _HEAVY: dict[str, Any] = {
-    "attachments": (),
-    "display": None,
-    "opaque": None,
-    "data": None,
-    "payload": None,
-    "extra": None,
-    "chunks": "",
-}  # large fields of events -> the value of an event without them
+    "attachments": (), "display": None, "opaque": None, "data": None, "payload": None,
+    "extra": None, "chunks": "",
+}  # fmt: skip
 
 
 def stream_id(entry: Entry) -> str:

@@ -81,10 +81,10 @@ class Mirror(Channel):
     def info(self) -> Info:
         """Return the run's info: the newest one of its publisher, updated by newer events."""
         info = self.about.info
-        changes = {"events": max(self.seq, info.events)}
+        info = msgspec.structs.replace(info, events=max(self.seq, info.events))
         if self.ended:
-            return msgspec.structs.replace(info, **changes, status=self.status, controls=())
-        return msgspec.structs.replace(info, **changes)
+            return msgspec.structs.replace(info, status=self.status, controls=())
+        return info
 
     def _read_evicted(
         self, position: Position, first: Entry, limit: int

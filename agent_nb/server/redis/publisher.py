@@ -162,13 +162,8 @@ class Publisher:
 
     async def leave(self) -> None:
         """Mark the running runs as without a publisher. Raises HubAway."""
-        await self._link.pipe(
-            [
-                self._index.make_leave_command(o.channel.run)
-                for o in self._runs.values()
-                if not o.channel.ended
-            ]
-        )
+        running = [run for run, out in list(self._runs.items()) if not out.channel.ended]
+        await self._link.pipe([self._index.make_leave_command(run) for run in running])
 
     async def _publish_round(self) -> None:
         """Publish a batch of every run with new entries, `AT_ONCE` runs at a time."""
