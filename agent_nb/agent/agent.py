@@ -82,9 +82,11 @@ class PromptAgent(Configuration):
         user_event = events.User(content=text, attachments=without_text(pictures), origin="user")
         questions = Questions()
         inputs = self.make_redacted_inputs(redaction, text, pictures, history)
-        run_context = (
-            context if isinstance(context, Context) else self._gather_context(context, prompt)
-        )
+        if isinstance(context, Context):
+            run_context = context
+        else:
+            hosted = self.host is not None or display.find_host() is not None
+            run_context = display.gather_context(context, self.tools, prompt, hosted=hosted)
         ask = questions.combine_with(self.ask)
 
         @cache
@@ -117,10 +119,6 @@ class PromptAgent(Configuration):
             output=self.output,
         )
 
-    def _gather_context(self, mode: str | None, prompt: str) -> Context:
-        hosted = self.host is not None or display.find_host() is not None
-        return display.gather_context(mode, self.tools, prompt, hosted=hosted)
-
     def replay(
         self, tape: RecordedTurns, *, check: bool = True, wish: ReplayStrictness | None = None
     ) -> Stream:
@@ -146,15 +144,15 @@ class PromptAgent(Configuration):
 
     @staticmethod
     def _run_to_end(
-        plan: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
+        begin: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
     ) -> Any:
-        """Run what `plan` returns, such as a stream, in a new event loop; return its result.
+        """Await what `begin` returns, such as a stream, in a new event loop; return the result.
 
         `instead`: what to write inside a running event loop, where this raises UsageError.
         """
 
         async def main() -> Any:
-            return await plan()
+            return await begin()
 
         try:
             asyncio.get_running_loop()

@@ -1,13 +1,13 @@
 """Shorten a conversation that exceeds the model's context, which its server would refuse.
 
-Earlier runs have two strategies: `window` leaves out the oldest runs and says so in the log, for
-people; `summary` also has the model summarise them for the system message. Of the current run, the
-oldest tool results lose their pictures and the end of a long text.
+For earlier runs there are two strategies: `window` leaves out the oldest runs and says so in the
+log, for people; `summary` also has the model summarise them for the system message. In the current
+run, the oldest tool results lose their pictures and the end of a long text.
 
 Why the oldest: a prompt is mostly about the turns shortly before it.
 
 Rule: a mark shows the model where a tool result was cut; the log keeps everything. Runs that are
-left out have no mark, nor has the transcript from which a summary is made.
+left out, and the transcript from which a summary is made, have no mark.
 """
 
 from __future__ import annotations
@@ -92,23 +92,21 @@ def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Eve
     A budget of 0 is unlimited. The newest result is never cut, so the run may still be too long.
     """
     shorter = list(run)
-    results = [i for i, e in enumerate(shorter) if isinstance(e, events.Result)]
-    for i in results[:-1]:
+    results = [(i, event) for i, event in enumerate(run) if isinstance(event, events.Result)]
+    for i, result in results[:-1]:
         if budget <= 0 or estimate_tokens(write_messages(dialect, [shorter])) <= budget:
             break
-        shorter[i] = _shorten(shorter[i])
+        shorter[i] = _shorten(result)
     return shorter
 
 
-def _shorten(event: Event) -> Event:
+def _shorten(result: events.Result) -> events.Result:
     """Return a result without its pictures and with the beginning of its text only."""
-    if not isinstance(event, events.Result):
-        return event
-    if event.attachments:
-        captions = vision.replace_with_words(event.attachments, vision.LEFT_OUT)
-        event = msgspec.structs.replace(event, attachments=captions)
-    text = content_text(event.content)
+    if result.attachments:
+        captions = vision.replace_with_words(result.attachments, vision.LEFT_OUT)
+        result = msgspec.structs.replace(result, attachments=captions)
+    text = content_text(result.content)
     if len(text) <= LONGEST_RESULT:
-        return event
+        return result
     left_out = f"[… {len(text) - LONGEST_RESULT:,} more characters left out]"
-    return msgspec.structs.replace(event, content=f"{text[:LONGEST_RESULT]}\n{left_out}")
+    return msgspec.structs.replace(result, content=f"{text[:LONGEST_RESULT]}\n{left_out}")

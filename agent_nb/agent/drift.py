@@ -55,23 +55,21 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> int:
-        """The number of the run's requests to its model so far, without those of sub-agents.
-
-        Each request is a node `llm`; a sub-agent's node has a parent.
-        """
+        """The number of the run's requests to its model so far, without those of sub-agents."""
+        # each request is a node `llm`; a sub-agent's node has a parent
         return sum(
             e.phase == "enter"
             for e in self.events
             if isinstance(e, Node) and e.name == "llm" and not e.parent
         )
 
-    def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
+    def rebase_events(self, run: str, now: float, context: State | None = None) -> list[Event]:
         """Return the events as the start of run `run`, moved in time so that the last is at `now`.
 
-        `now`: epoch seconds. `beside`: the event with the context of run `run`, which replaces the
+        `now`: epoch seconds. `context`: the event with the context of run `run`, which replaces the
         recorded one; None removes the recorded one.
         """
-        events = replace_context(self.events, beside)
+        events = replace_context(self.events, context)
         shift = round((now - events[-1].ts) * 1000) if events else 0
         times = [round(e.ts * 1000) + shift for e in events]
         return [

@@ -120,10 +120,8 @@ class Meter:
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
-        for limit, used, description in table:
-            if limit and used >= limit:
-                return f"{Interrupt.AT_LIMIT}{description}"
-        return ""
+        reached = (words for limit, used, words in table if limit and used >= limit)
+        return next((f"{Interrupt.AT_LIMIT}{words}" for words in reached), "")
 
     def calls_left(self) -> int | None:
         """Return how many more tool calls may run; None if their number is not limited."""
@@ -156,10 +154,7 @@ class Meter:
             (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
             (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),
         )
-        for limit, used, threshold, description in table:
-            if limit and used >= threshold:
-                return description
-        return ""
+        return next((words for limit, used, least, words in table if limit and used >= least), "")
 
 
 def _count_noun(number: int, noun: str) -> str:

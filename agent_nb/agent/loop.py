@@ -221,7 +221,7 @@ class Loop:
     def _log_replayed(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
         context = self._plan.context.make_event(self._plan.redaction)
-        self._log_all(resume.restamped(self._log.run, self._log.now(), context))
+        self._log_all(resume.rebase_events(self._log.run, self._log.now(), context))
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)
         self._requests = resume.requests

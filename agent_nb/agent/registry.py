@@ -22,12 +22,14 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal
 
+import msgspec
+
 from ..errors import UsageError
 from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "args", "tool", "run", "kernel"]
-# True inside the run of a sub-agent, which is not announced
+# whether this context is part of the run of a sub-agent, which is not announced
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
 
@@ -133,29 +135,23 @@ def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
         answer.set_result(decision)
 
 
-class Announced:
-    """An announced run: its log, the name of its conversation, its open questions and `cancel`.
+class Announced(msgspec.Struct, eq=False, weakref=True):
+    """An announced run: its log, the name of its conversation, and its open questions.
 
-    All methods may be called from any thread.
+    `stop` asks the run to stop (None: it cannot be stopped from here). All methods may be called
+    from any thread.
     """
 
-    def __init__(
-        self,
-        log: EventLog,
-        conversation: str,
-        questions: Questions,
-        cancel: Callable[[], Any] | None,
-    ) -> None:
-        self.log = log
-        self.conversation = conversation
-        self.questions = questions
-        self._cancel = cancel
+    log: EventLog
+    conversation: str
+    questions: Questions
+    stop: Callable[[], Any] | None
 
     def cancel(self) -> None:
         """Ask the run to stop. Raises UsageError if it has ended or cannot be stopped from here."""
-        if self._cancel is None or self.log.ended:
+        if self.stop is None or self.log.ended:
             raise UsageError("This run is over, or it cannot be stopped from here.")
-        self._cancel()
+        self.stop()
 
 
 Follower = Callable[[Announced], None]

@@ -28,7 +28,7 @@ from ..events import Event, EventLog
 from ..models import Message, Request, ToolSpec, text_message
 from . import compaction, vision
 from .bill import Bill
-from .history import CHARS_PER_TOKEN, Window, choose_window, estimate_tokens, write_messages
+from .history import CHARS_PER_TOKEN, choose_window, estimate_tokens, write_messages
 from .limits import Clock
 from .outgoing import redact_request, redact_schema, redact_tool
 from .run_spec import Plan
@@ -136,7 +136,8 @@ class RequestBuilder:
 
         With memory "summary", the model first summarises them; `bill` counts its request.
         """
-        window = self._choose_window()
+        budget = self._count_free_tokens(self._write_opening())
+        window = choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
         if not window.left_out:
             return []
         payload: dict[str, Any] = {"left_out": len(window.left_out), "note": window.note}
@@ -151,10 +152,6 @@ class RequestBuilder:
             if self._summary:
                 payload["text"] = self._summary
         return [*out, events.State(kind="window", payload=payload)]
-
-    def _choose_window(self) -> Window:
-        budget = self._count_free_tokens(self._write_opening())
-        return choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
 
     async def _summarise(self, runs: Sequence[Sequence[Event]], bill: Bill) -> Event:
         """Have the model summarise `runs`; return the metric of this request. Raises ModelError."""

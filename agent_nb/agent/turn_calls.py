@@ -27,88 +27,80 @@ from .turn import Turn
 FAILED = ("error", "timeout")  # statuses of results that count as failures
 
 
-class TurnCalls:
+class TurnCalls(msgspec.Struct, frozen=True):
     """Executes, refuses or abandons the calls of each turn of one run.
 
     `stop` stops the run, `find_stop_cause` returns why it was stopped.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        log: EventLog,
-        meter: Meter,
-        stop: Callable[[Cancelled], None],
-        find_stop_cause: Callable[[], Cancelled],
-    ) -> None:
-        self._plan = plan
-        self._log = log
-        self._meter = meter
-        self._stop = stop
-        self._find_stop_cause = find_stop_cause
+    plan: Plan
+    log: EventLog
+    meter: Meter
+    stop: Callable[[Cancelled], None]
+    find_stop_cause: Callable[[], Cancelled]
 
     async def execute(self, turn: Turn) -> None:
         """Run the calls of a turn; if they exceed the limit, run none and raise Cancelled."""
         batch = Batch(
-            self._log,
+            self.log,
             turn.calls,
-            self._plan.redaction,
+            self.plan.redaction,
             self._count_subagent,
-            find_stop_cause=self._find_stop_cause,
+            find_stop_cause=self.find_stop_cause,
         )
-        calls_left = self._meter.calls_left()
+        calls_left = self.meter.calls_left()
         if calls_left is not None and len(turn.calls) > calls_left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            limit = self._plan.limits.tool_calls
+            limit = self.plan.limits.tool_calls
             raise Cancelled(
                 "limit", f"{Interrupt.AT_LIMIT}{limit} tool call{'' if limit == 1 else 's'}"
             )
-        self._meter.tool_calls += len(turn.calls)
+        self.meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
-        before = self._meter.total
+        before = self.meter.total
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_log_output_regularly, batch)
-                await self._plan.runner.run(jobs, batch, remaining=self._meter.remaining)
+                await self.plan.runner.run(jobs, batch, remaining=self.meter.remaining)
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", Outcome.STOPPED))
-        if self._meter.total != before:  # sub-agents have added their usage
-            self._log.append(events.Metric(total=self._meter.total, turn=turn.number))
+        if self.meter.total != before:  # sub-agents have added their usage
+            self.log.append(events.Metric(total=self.meter.total, turn=turn.number))
         for call in turn.calls:
-            self._meter.count_outcome(batch.ended[call.call_id].status not in FAILED)
+            self.meter.count_outcome(batch.ended[call.call_id].status not in FAILED)
 
     def refuse(self, turn: Turn) -> None:
         """Give error results to the calls of a turn that has no complete batch."""
         faults = {call.call_id: why for call, why in turn.rejected}
         refused = turn.all_calls
-        batch = Batch(self._log, refused, self._plan.redaction)
+        batch = Batch(self.log, refused, self.plan.redaction)
         for call in refused:
             why = faults.get(call.call_id) or "Not run: the batch was never executed."
             batch.end(call.call_id, Outcome("error", why))
 
     def abandon(self, turn: Turn) -> None:
         """Give cancelled results to the calls of a turn whose response broke off."""
-        batch = Batch(self._log, turn.all_calls, self._plan.redaction)
+        batch = Batch(self.log, turn.all_calls, self.plan.redaction)
         batch.end_all(Outcome("cancelled", "Not run: the response broke off."))
 
     def restore(self, resume: Resume) -> None:
         """Log progress and results of the batch that was open when a replay drifted."""
-        batch = Batch(self._log, resume.calls, self._plan.redaction)
+        batch = Batch(self.log, resume.calls, self.plan.redaction)
         for call_id, outcome in resume.outcomes.items():
             batch.started(call_id)
             for update in resume.updates.get(call_id, ()):
                 batch.update(call_id, update)
             batch.end(call_id, outcome)
-            self._meter.count_outcome(outcome.status not in FAILED)
+            self.meter.count_outcome(outcome.status not in FAILED)
 
     def _count_subagent(self, step: events.Counts) -> None:
         """Add a sub-agent's usage to that of the run; stop the run if that reaches a limit."""
         # the time to the first token of the run is that of its own requests
-        self._meter.add(msgspec.structs.replace(step, ttft=None))
-        if reason := self._meter.reached_limit():
-            self._stop(Cancelled("limit", reason))
+        self.meter.add(msgspec.structs.replace(step, ttft=None))
+        if reason := self.meter.reached_limit():
+            self.stop(Cancelled("limit", reason))
 
 
 async def _log_output_regularly(batch: Batch) -> None:

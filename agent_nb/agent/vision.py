@@ -74,12 +74,11 @@ class Vision:
 
     def view(self, run: Iterable[Event]) -> list[Event]:
         """Return the events of a run with each picture as the model gets it."""
-        return [
-            self._view_event(e) if isinstance(e, User | Result) and e.attachments else e
-            for e in run
-        ]
+        return list(map(self._view_event, run))
 
-    def _view_event(self, event: User | Result) -> Event:
+    def _view_event(self, event: Event) -> Event:
+        if not isinstance(event, User | Result) or not event.attachments:
+            return event
         attachments = tuple(
             self._view_picture(n, a, event) if a.get("data") else dict(a)
             for n, a in Shown.number_all(event.attachments)

@@ -35,20 +35,21 @@ _FORMATS: Mapping[str, Any] = {  # `format` of a string -> type
     "duration": timedelta,
     "uuid": UUID,
 }
-_BOUNDS = {  # keyword of JSON Schema -> argument of pydantic's `Field`
+# keyword of JSON Schema -> argument of pydantic's `Field`: for numbers; for texts and arrays
+_NUMBER_BOUNDS = {
     "minimum": "ge",
     "maximum": "le",
     "exclusiveMinimum": "gt",
     "exclusiveMaximum": "lt",
     "multipleOf": "multiple_of",
-    # the keywords above are for numbers, those below for texts and arrays
+}
+_LENGTH_BOUNDS = {
     "minLength": "min_length",
     "maxLength": "max_length",
     "minItems": "min_length",
     "maxItems": "max_length",
     "pattern": "pattern",
 }
-_NUMBER_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _DEFS = "#/$defs/"
 
 
@@ -151,9 +152,6 @@ def _with_bounds(kind: Any, schema: Mapping[str, Any], *, numbers: bool) -> Any:
 
     if kind is Any or kind in _FORMATS.values():
         return kind
-    bounds = {
-        argument: schema[keyword]
-        for keyword, argument in _BOUNDS.items()
-        if keyword in schema and (keyword in _NUMBER_BOUNDS) == numbers
-    }
+    arguments = _NUMBER_BOUNDS if numbers else _LENGTH_BOUNDS
+    bounds = {arguments[keyword]: schema[keyword] for keyword in arguments if keyword in schema}
     return Annotated[kind, Field(**bounds)] if bounds else kind
