@@ -91,6 +91,13 @@ def test_an_older_completer_reads_the_cell_from_the_request(loaded, monkeypatch)
     assert matcher("") == ["3"]
 
 
+def test_every_file_offered_for_approve_may_be_a_policy(offered, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.yaml", "q.yml", "r.json", "s.toml"):
+        (tmp_path / name).write_text("")
+    assert list(offered("%%agent --approve ")) == ["ask", "auto", "deny", "p.yaml", "q.yml"]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

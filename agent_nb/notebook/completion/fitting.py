@@ -153,9 +153,15 @@ def _read_option(flags: Sequence[str], keywords: dict[str, Any]) -> Option:
     )
 
 
+def _with_files(*words: str, endings: Sequence[str] = ()) -> Source:
+    """Return a source of words, and of folders and files with these endings (none: all)."""
+    files = files_ending(*endings)
+    return lambda session, prefix: [*words, *files(session, prefix)]
+
+
 _FILE = Candidates("file", files_ending())
 _PROVIDER = Candidates("provider", names.provider_names)
-_TRUSTED = Candidates("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)])
+_TRUSTED = Candidates("file", _with_files("--list", "--revoke"))
 _RUN = Candidates("run", names.run_ids)
 _SERVER_ACTION = Candidates("action", fixed_words("allow", "revoke", "stop"))
 _EXPORTED = Candidates("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt"))
@@ -168,7 +174,7 @@ OPTION_VALUES: dict[str, Candidates] = {
     "kind": Candidates("type", names.type_names),
     "conversation": Candidates("conversation", names.conversation_names),
     "approve": Candidates(
-        "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
+        "approval", _with_files("ask", "auto", "deny", endings=(".yaml", ".yml"))
     ),
     "attach": Candidates("file", names.attachable_names),
     "source": _FILE,
