@@ -122,6 +122,15 @@ def test_nor_does_a_cell_of_the_user(prepared):
     assert (content["data"], content["metadata"]) == ({"text/plain": "shown"}, {"isolated": True})
 
 
+def test_nor_does_the_value_of_a_cell(prepared):
+    request, message = prepared.send("Shown()"), {"msg_type": ""}
+    while message["msg_type"] != "execute_result":
+        message = prepared.client.get_iopub_msg(timeout=60)
+    content = message["content"]
+    prepared.finish(request)
+    assert (content["data"], content["metadata"]) == ({"text/plain": "shown"}, {"isolated": True})
+
+
 def test_a_run_that_code_awaits_without_the_magics_is_guarded_too(kernel_type, tmp_path):
     kernel = kernel_type(sys.executable, tmp_path)
     try:

@@ -60,8 +60,8 @@ def is_publishing() -> bool:
     return _publishing.get()
 
 
-class _GuardedPublish:
-    """Replaces the method `publish` of a shell's display publisher; `original` is that method."""
+class _Guarded:
+    """Replaces a method of a shell through which displays pass; `original` is that method."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self._original = original
@@ -76,16 +76,22 @@ class _GuardedPublish:
 
 def guard_displays(shell: Any) -> None:
     """Remove our marks from all displays of a shell but ours; guarding twice changes nothing."""
-    display = shell.display_pub
-    if not isinstance(vars(display).get("publish"), _GuardedPublish):
-        display.publish = _GuardedPublish(display.publish)
+    for owner, method in _list_display_methods(shell):
+        if not isinstance(vars(owner).get(method), _Guarded):
+            setattr(owner, method, _Guarded(getattr(owner, method)))
 
 
 def unguard_displays(shell: Any) -> None:
-    """Remove the guard, unless other code has wrapped it: then it stays below."""
-    display = shell.display_pub
-    if isinstance(vars(display).get("publish"), _GuardedPublish):
-        del display.publish
+    """Remove the guard from each method, unless other code has wrapped it: then it stays below."""
+    for owner, method in _list_display_methods(shell):
+        if isinstance(vars(owner).get(method), _Guarded):
+            delattr(owner, method)
+
+
+def _list_display_methods(shell: Any) -> list[tuple[Any, str]]:
+    """Return the methods that receive displays and the values of cells, each with its owner."""
+    methods = (("display_pub", "publish"), ("displayhook", "write_format_data"))
+    return [(getattr(shell, owner), method) for owner, method in methods if hasattr(shell, owner)]
 
 
 def _without_key(bundle: Any, key: str) -> Any:
