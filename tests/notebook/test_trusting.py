@@ -232,6 +232,18 @@ def test_tools_that_a_later_cell_makes_are_known_to_a_policy(agent, folder, monk
         agent("-m model --approve names.yaml --live", model=Scripted(["done"]))
 
 
+def test_a_path_that_cannot_be_read_is_named(folder, monkeypatch):
+    with pytest.raises(UsageError, match="xxx cannot be read: File name too long"):
+        trust_folder(["x" * 300])
+
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UsageError, match=r"^\. cannot be read: Permission denied"):
+        trust_folder(["."])
+
+
 # --- in a kernel
 
 

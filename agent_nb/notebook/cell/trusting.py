@@ -93,15 +93,19 @@ def trust_folder(arguments: Sequence[str]) -> str:
 def list_offers(path: Path) -> list[Offer]:
     """Return the offers of a folder or a policy file; a `.env` file stands for its folder.
 
-    Raises UsageError if the path does not exist, or if the file is not a policy.
+    Raises UsageError if the path does not exist or cannot be read, or if the file is not a policy.
     """
-    if path.is_file() and path.name != ".env":
-        policies = read_policy_offer(path)
-        return [policies] if policies is not None else []
-    if not path.exists():
-        raise UsageError(f"File or folder not found: {path}.")
-    folder = path if path.is_dir() else path.parent
-    offers = (Key.find_offer(folder=folder), *_policy_offers(folder), _configuration_offer(folder))
+    try:
+        if path.is_file() and path.name != ".env":
+            policies = read_policy_offer(path)
+            return [policies] if policies is not None else []
+        if not path.exists():
+            raise UsageError(f"File or folder not found: {path}.")
+        folder = path if path.is_dir() else path.parent
+        policies_of_folder = list(_policy_offers(folder))
+    except OSError as fault:
+        raise UsageError(f"{path} cannot be read: {fault.strerror or fault}.") from None
+    offers = (Key.find_offer(folder=folder), *policies_of_folder, _configuration_offer(folder))
     return [offer for offer in offers if offer is not None]
 
 
