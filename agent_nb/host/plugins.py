@@ -19,7 +19,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +104,10 @@ def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[
 
     `use` is called with the plug-in's name; without `use`, the plug-in is only loaded.
     """
+    use = use if use is not None else partial(load_plugin, room)
     for entry in _list_entries(room):
         try:
-            if use is not None:
-                use(entry.name)
-            else:
-                load_plugin(room, entry.name)
+            use(entry.name)
         except AgentError as fault:
             yield str(fault)
 

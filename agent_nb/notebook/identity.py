@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -115,8 +116,6 @@ def _read_texts(listed: Any) -> tuple[str, ...]:
 
 def _terminal_can_ask() -> bool:
     """Return whether a terminal is the standard input."""
-    import sys
-
     try:
         return sys.stdin is not None and sys.stdin.isatty()
     except ValueError:  # closed

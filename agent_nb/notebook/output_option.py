@@ -94,7 +94,7 @@ def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> An
     elif isinstance(node.slice, ast.Tuple) and not elements:
         arguments = []
     else:
-        arguments = [_evaluate_argument(each, namespace) for each in elements]
+        arguments = [_evaluate_type(each, namespace, allows_dots=True) for each in elements]
     return _apply_arguments(base, arguments, node)
 
 
@@ -108,22 +108,17 @@ def _apply_arguments(base: Any, arguments: Sequence[Any], node: ast.expr) -> Any
         ) from None
 
 
-def _evaluate_argument(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    """Return an argument of a subscript: a type, None, or the dots of `tuple[int, ...]`."""
+def _evaluate_type(
+    node: ast.expr, namespace: Mapping[str, Any], *, allows_dots: bool = False
+) -> Any:
+    """Return the value of an expression, which is a type or None. Raises UsageError for others.
+
+    `allows_dots`: or the dots of `tuple[int, ...]`.
+    """
     value = _evaluate(node, namespace)
-    return value if value is None or value is Ellipsis else _require_type(value, node)
-
-
-def _evaluate_type(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    """Return the value of an expression, which is a type or None. Raises UsageError for others."""
-    value = _evaluate(node, namespace)
-    return None if value is None else _require_type(value, node)
-
-
-def _require_type(value: Any, node: ast.expr) -> Any:
-    if not _is_type(value):
-        raise UsageError(_explain_no_type(ast.unparse(node), f"is a {type(value).__name__}"))
-    return value
+    if value is None or (allows_dots and value is Ellipsis) or _is_type(value):
+        return value
+    raise UsageError(_explain_no_type(ast.unparse(node), f"is a {type(value).__name__}"))
 
 
 def _is_type(value: Any) -> bool:

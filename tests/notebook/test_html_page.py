@@ -11,7 +11,7 @@ from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import html_page as pages
-from agent_nb.notebook.files.html_page import list_displays, render_page
+from agent_nb.notebook.files.html_page import find_displays, render_page
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.rows.recorded_runs import runs
 
@@ -151,7 +151,7 @@ def test_lines_of_text_are_not_repeated(notebook):
         output({"text/plain": "just text"}),
         {"output_type": "stream", "name": "stdout", "text": "said"},
     )
-    assert list_displays(runs(path)[0]) == []
+    assert list(find_displays(runs(path)[0])) == []
 
 
 def test_output_too_large_for_the_page_is_counted(notebook, monkeypatch):

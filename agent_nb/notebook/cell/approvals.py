@@ -61,9 +61,7 @@ def ask_by_input(
     async def ask(question: Question) -> Decision | None:
         if not allowed:
             return None
-        end = asyncio.get_running_loop().time() + LONGEST_WAIT
-        while not caught_up() and asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(0.01)
+        await _wait_until(caught_up)
         answer: Decision | None = await host.call(lambda: ask_at_keyboard(question))
         return answer
 
@@ -83,14 +81,19 @@ def ask_by_click_or_input(
     """
 
     async def ask(question: Question) -> Decision | None:
-        end = asyncio.get_running_loop().time() + LONGEST_WAIT
-        while not (can_click() or unseen.views_counted):
-            if asyncio.get_running_loop().time() > end:
-                return await typed(question)
-            await asyncio.sleep(0.05)
+        if not await _wait_until(lambda: can_click() or unseen.views_counted):
+            return await typed(question)
         return await unseen.ask_while_visible(clicks.ask, question)
 
     return ask
+
+
+async def _wait_until(holds: Callable[[], bool]) -> bool:
+    """Wait until a condition holds, at most LONGEST_WAIT; return whether it does."""
+    end = asyncio.get_running_loop().time() + LONGEST_WAIT
+    while not (held := holds()) and asyncio.get_running_loop().time() < end:
+        await asyncio.sleep(0.02)
+    return held
 
 
 class ButtonApprovals:

@@ -145,7 +145,7 @@ class MainThread:
         shell, checkpoint = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, checkpoint, displays) as capture:
             in_terminal = getattr(shell, "kernel", None) is None
-            already_open = list(find_open_figures().values()) if in_terminal else []
+            already_open = find_open_figures() if in_terminal else []
             transformed = shell.transform_cell(code)
             result = None
             try:

@@ -22,22 +22,22 @@ from ...tools import CallDisplays
 WITHOUT_WINDOWS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 
 
-def find_open_figures() -> dict[int, Any]:
-    """Return the figures that pyplot has open, by number; {} without pyplot."""
+def find_open_figures() -> list[Any]:
+    """Return the figures that pyplot has open, [] without pyplot."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
-    figures: dict[int, Any] = {}
+    figures: list[Any] = []
     with suppress(Exception):  # foreign code
         if pyplot is not None and (numbers := list(pyplot.get_fignums())):
             # `pyplot.figure` returns a figure by number, and makes it the current one
             current = pyplot.gcf().number
-            figures = {number: pyplot.figure(number) for number in numbers}
+            figures = [pyplot.figure(number) for number in numbers]
             pyplot.figure(current)
     return figures
 
 
 def add_open_figures(displays: CallDisplays, known: Sequence[Any]) -> None:
     """Add the open figures to the displays of a call, without those `known` before it."""
-    for figure in find_open_figures().values():
+    for figure in find_open_figures():
         if any(figure is other for other in known):
             continue
         displays.add_figure(figure)

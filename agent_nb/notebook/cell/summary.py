@@ -8,7 +8,7 @@ names the former record in the output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from ... import events as ev
 from ...agent import Played, Run
 from ...events import Interrupt, is_map
 from ...models import collect_secrets
-from ...wire import redact_value
+from ...wire import as_dict, redact_value
 from ..notices import print_warning
 
 VERSION = 1  # of the numbers
@@ -41,7 +41,8 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "run": run.id,
         "recorded": recorded,
         "status": run.status,
-        "model": next(_later_models(run), start.model),
+        # a fallback model that took over is in a State
+        "model": str(_find_newest_state(run, "model").get("model") or start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
         "rows": _count_rows(run),
@@ -58,21 +59,16 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
 
 def _count_rows(run: Run) -> list[int]:
     """Return how many rows of a map were answered, and how many there are; [] for other runs."""
-    if not is_map(run.log):
-        return []
-    for event in reversed(list(run.log)):
-        if isinstance(event, ev.State) and event.kind == "map":
-            counts = event.payload if isinstance(event.payload, dict) else {}
-            return [n for n in (counts.get("ok"), counts.get("total")) if type(n) is int]
-    return []
+    counts = _find_newest_state(run, "map") if is_map(run.log) else {}
+    return [n for n in (counts.get("ok"), counts.get("total")) if type(n) is int]
 
 
-def _later_models(run: Run) -> Iterator[str]:
-    """Yield the models that took over in a run, the last one first."""
+def _find_newest_state(run: Run, kind: str) -> dict[str, Any]:
+    """Return the payload of the last State of this kind in a run, {} if it has none."""
     for event in reversed(list(run.log)):
-        if isinstance(event, ev.State) and event.kind == "model" and not event.span:
-            payload = event.payload if isinstance(event.payload, dict) else {}
-            yield str(payload.get("model") or "")
+        if isinstance(event, ev.State) and event.kind == kind and not event.span:
+            return as_dict(event.payload)
+    return {}
 
 
 def summarize_replay(played: Played) -> dict[str, Any]:

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -64,7 +64,7 @@ def render_page(runs: Sequence[Run]) -> str:
     room = MOST_CHARACTERS  # that are left
     parts = []
     for run in runs:
-        nodes, room = _draw_displays(list_displays(run), room)
+        nodes, room = _draw_displays(find_displays(run), room)
         below = draw_html(nodes, typeset=True) if nodes is not None else ""
         parts.append(f"{make_bundle(run.log, typeset=True)['text/html']}\n{below}")
     return PAGE.format(title=escape(_make_title(runs)), body="".join(parts))
@@ -75,16 +75,13 @@ def _make_title(runs: Sequence[Run]) -> str:
     return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
 
 
-def list_displays(run: Run) -> list[Mapping[str, Any]]:
-    """Return the mime bundles below a run's card in the notebook: what its code displayed.
+def find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
+    """Yield what a run's code displayed: the mime bundles between its card and the next one.
 
-    The list is empty for a run of an event file, or if the notebook cannot be read.
+    A run of an event file has none, nor has one of a notebook that cannot be read.
     """
-    return list(_find_displays(run)) if run.cell and run.notebook.endswith(NOTEBOOK_SUFFIX) else []
-
-
-def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
-    """Yield the mime bundles between the card of a run and the next card in its cell."""
+    if not run.cell or not run.notebook.endswith(NOTEBOOK_SUFFIX):
+        return
     card = ""  # the id of the run whose card was seen last
     for output in _read_outputs(run.notebook, run.cell):
         data = as_dict(output.get("data"))
@@ -109,7 +106,7 @@ def _read_outputs(path: str, cell: str) -> list[Output]:
     return next((list_outputs(c) for c in cells_of_file if cell_id(c) == cell), [])
 
 
-def _draw_displays(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
+def _draw_displays(bundles: Iterable[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
     """Return displayed bundles as a node, and how much of `room` (characters) they leave."""
     nodes: list[Node] = []
     left_out = 0

@@ -73,34 +73,27 @@ def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
     if len(paths) == 2:
-        return _compare_cells(read_runs(paths[:1]), read_runs(paths[1:]))
-    return _compare_versions(read_runs(paths, every=True))
+        pairs = _pair_by_cell(read_runs(paths[:1]), read_runs(paths[1:]))
+    else:
+        pairs = _pair_newest(read_runs(paths, every=True))
+    return [compare_runs(a.log, b.log, cells=(a.cell, b.cell)) for a, b in pairs]
 
 
-def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
-    """Return the differences of runs, paired by cell, or by position if no cell has a partner."""
-    if not a or not b:
+def _pair_by_cell(first: Sequence[Run], second: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Return runs of two notebooks, paired by cell, or by position if no cell has a partner."""
+    if not first or not second:
         raise UsageError("There is no recorded run to compare.")
-    by_cell = {run.cell: run for run in b if run.cell}
-    paired = [(run, by_cell[run.cell]) for run in a if run.cell in by_cell] or list(
-        zip(a, b, strict=False)
-    )
-    return [_compare_pair(run, partner) for run, partner in paired]
+    by_cell = {run.cell: run for run in second if run.cell}
+    pairs = [(run, by_cell[run.cell]) for run in first if run.cell in by_cell]
+    return pairs or list(zip(first, second, strict=False))
 
 
-def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
-    """Return the differences between the two newest runs of each cell.
-
-    `runs`: the oldest of each cell first.
-    """
+def _pair_newest(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Return the two newest runs of each cell, of `runs` in which the oldest come first."""
     by_cell: dict[str, list[Run]] = {}
     for run in runs:
         by_cell.setdefault(run.cell, []).append(run)
-    diffs = [_compare_pair(*listed[-2:]) for listed in by_cell.values() if len(listed) > 1]
-    if not diffs:
+    pairs = [(listed[-2], listed[-1]) for listed in by_cell.values() if len(listed) > 1]
+    if not pairs:
         raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
-    return diffs
-
-
-def _compare_pair(a: Run, b: Run) -> Diff:
-    return compare_runs(a.log, b.log, cells=(a.cell, b.cell))
+    return pairs
