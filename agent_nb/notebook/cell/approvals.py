@@ -88,12 +88,13 @@ def ask_by_click_or_input(
     return ask
 
 
-async def _wait_until(holds: Callable[[], bool]) -> bool:
-    """Wait until a condition holds, at most LONGEST_WAIT; return whether it does."""
-    end = asyncio.get_running_loop().time() + LONGEST_WAIT
-    while not (held := holds()) and asyncio.get_running_loop().time() < end:
+async def _wait_until(condition: Callable[[], bool]) -> bool:
+    """Wait until a condition is true, at most LONGEST_WAIT; return whether it is."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + LONGEST_WAIT
+    while not (is_true := condition()) and loop.time() < end:
         await asyncio.sleep(0.02)
-    return held
+    return is_true
 
 
 class ButtonApprovals:

@@ -153,10 +153,10 @@ def _read_option(flags: Sequence[str], keywords: dict[str, Any]) -> Option:
     )
 
 
-def _with_files(*words: str, endings: Sequence[str] = ()) -> Source:
-    """Return a source of words, and of folders and files with these endings (none: all)."""
+def _with_files(*choices: str, endings: Sequence[str] = ()) -> Source:
+    """Return a source of fixed choices, and of folders and files with these endings (none: all)."""
     files = files_ending(*endings)
-    return lambda session, prefix: [*words, *files(session, prefix)]
+    return lambda session, prefix: [*choices, *files(session, prefix)]
 
 
 _FILE = Candidates("file", files_ending())
