@@ -238,11 +238,18 @@ def _bounded_repr(value: Any) -> str:
         return repr(value)
 
 
+def _has_fixed_hash(item: Any) -> bool:
+    """Return whether the hash of a set's item, and so the order of the set, is always the same."""
+    if isinstance(item, tuple | frozenset):
+        return all(map(_has_fixed_hash, item))
+    return isinstance(item, int | float)
+
+
 def _write_items(value: Any, most: int) -> str:
     """Return the repr of `value`, with at most `most` items of a collection.
 
     Inside a collection with fewer items, everything is written whole. The order of a set of texts
-    differs between processes: such a set is sorted, so that the record of the prompt is found.
+    differs between processes: it is sorted, so that the record of the prompt is found.
     """
     kind = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
     is_long = kind is not None and len(value) > most
@@ -251,8 +258,8 @@ def _write_items(value: Any, most: int) -> str:
     write = partial(_write_items, most=most if is_long else sys.maxsize)
     if kind is dict:
         items = [f"{key!r}: {write(value[key])}" for key in islice(value, most)]
-    # numbers stay in the order of their set, which records of earlier versions have
-    elif kind in (set, frozenset) and not all(isinstance(item, int | float) for item in value):
+    # other sets stay in their order, which records of earlier versions have
+    elif kind in (set, frozenset) and not all(map(_has_fixed_hash, value)):
         items = sorted(map(write, value))[:most]
     else:
         items = [write(item) for item in islice(value, most)]

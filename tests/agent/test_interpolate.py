@@ -128,7 +128,18 @@ def test_long_collections_are_bounded_and_say_so(value):
 
 @pytest.mark.parametrize(
     "value",
-    [[], (), (1,), set(), {1}, frozenset(), frozenset({1}), {"a": [1, (2,)]}, [{1: {2}}, None]],
+    [
+        [],
+        (),
+        (1,),
+        set(),
+        {1},
+        frozenset(),
+        frozenset({1}),
+        {"a": [1, (2,)]},
+        [{1: {2}}, None],
+        {(2, 1), (10, 1)},
+    ],
 )
 def test_a_short_collection_is_written_as_its_repr(value):
     assert describe_value(value) == repr(value)
