@@ -87,7 +87,7 @@ def write_display_note(bundle: Mapping[str, Any]) -> str:
     """Return the note for the display of a chart or styled table; "" for any other display."""
     is_styled = _STYLER.fullmatch(str(bundle.get("text/plain", ""))) is not None
     for chart in _CHARTS:
-        is_shown = any(re.fullmatch(chart.mime_types, mime_type) for mime_type in bundle)
+        is_shown = any(re.fullmatch(chart.mime_types, str(key)) for key in bundle)
         if is_shown or (is_styled and not chart.mime_types):
             return _write_note(chart)
     return ""

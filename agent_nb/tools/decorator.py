@@ -220,7 +220,10 @@ def is_async(function: Any) -> bool:
 def _is_in_class(function: Any) -> bool:
     """Return True for a method in a class body, not yet bound to an object."""
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
-    first = next(iter(inspect.signature(function).parameters), "") if callable(function) else ""
+    try:
+        first = next(iter(inspect.signature(function).parameters), "")
+    except (TypeError, ValueError):  # no signature: `_make_tool` says so
+        return False
     return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")
 
 

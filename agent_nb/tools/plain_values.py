@@ -50,6 +50,7 @@ _SIX_DIGITS, _WHOLE = 1e6, 1e16
 _FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _MOST_BITS = 256  # of an integer that is written; a longer one costs time and tokens
 _ZERO_FRACTION = re.compile(r"\.0+\Z")  # a fraction of a second that is zero
+_TIME_MARK = re.compile(r"(?<=\d)T")  # between date and time; not the letter in `NaT`
 _SAFE_ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
 
 
@@ -115,6 +116,12 @@ def _write_time(value: Any) -> str:
     return str(value) if is_exactly(value.tzinfo, _SAFE_ZONES) else ""
 
 
+def _write_duration(value: Any) -> str:
+    """Return a timedelta of NumPy as text."""
+    duration = value.astype("m8[us]").item()
+    return "NaT" if duration is None else str(duration)
+
+
 # exact type, or public name -> the function that writes such plain values
 _WRITERS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((type(None), bool, float, complex), repr),
@@ -123,8 +130,8 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     int: _write_integer,
 }
 _LIBRARY_WRITERS: dict[str, Callable[[Any], str]] = {
-    "numpy.datetime64": lambda value: _ZERO_FRACTION.sub("", str(value)).replace("T", " "),
-    "numpy.timedelta64": lambda value: str(value.astype("m8[us]").item()),
+    "numpy.datetime64": lambda value: _ZERO_FRACTION.sub("", _TIME_MARK.sub(" ", str(value))),
+    "numpy.timedelta64": _write_duration,
     "pandas.Timestamp": _write_time,
     "pandas.Timedelta": str,
 }

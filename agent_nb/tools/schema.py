@@ -268,7 +268,7 @@ def remove_titles(schema: dict[str, Any]) -> dict[str, Any]:
 def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -58,6 +58,7 @@ def test_what_is_installed_need_not_be_installed(monkeypatch):
         ({"application/vnd.bokehjs_exec.v0+json": ""}, "a Bokeh chart"),
         ({"text/plain": "<pandas.io.formats.style.Styler object at 0x7f>"}, "a styled table"),
         ({"text/html": "<p>", "text/plain": "x"}, ""),
+        ({1: "<p>", "text/plain": "x"}, ""),
     ],
 )
 def test_a_displayed_chart_says_so_too(bundle, words):

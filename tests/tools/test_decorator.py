@@ -168,6 +168,8 @@ def test_the_decorator_above_classmethod_or_on_a_builtin_says_what_to_do() -> No
         tool(classmethod(lambda cls: None))
     with pytest.raises(UsageError, match="Wrap it"):
         tool(len)
+    with pytest.raises(UsageError, match="The signature of 'getattr' cannot be read"):
+        tool(getattr)
 
 
 def test_an_object_that_answers_to_every_name_is_no_tool() -> None:

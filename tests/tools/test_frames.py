@@ -253,6 +253,12 @@ def test_a_time_without_a_unit_is_no_plain_cell() -> None:
     assert preview_value(frame) == "… | …"
 
 
+def test_a_missing_time_is_named() -> None:
+    times = pd.to_datetime(pd.Series(["2024-01-02 03:04", None]))
+    assert preview_value(times) == "2024-01-02 03:04:00\nNaT"
+    assert preview_value(times - times[0]) == "0:00:00\nNaT"
+
+
 @pytest.fixture
 def pl() -> Any:
     return pytest.importorskip("polars")

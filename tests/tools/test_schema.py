@@ -125,6 +125,13 @@ def test_what_was_not_given_is_left_to_the_functions_own_default() -> None:
     assert arguments(f).validate({}) == {}
 
 
+def test_a_json_text_of_endless_depth_is_a_wrong_value() -> None:
+    def f(a: list[int]) -> None: ...
+
+    with pytest.raises(ToolError, match="a: expected a valid list"):
+        arguments(f).validate({"a": "[" * 100_000})
+
+
 def test_every_bad_argument_is_listed_with_what_was_expected_and_what_came() -> None:
     def f(
         count: int,
