@@ -152,7 +152,7 @@ def _split_words(command: str) -> list[str]:
 
 def _find_here_strings(tokens: Sequence[str]) -> Iterator[str]:
     """Yield each TEXT of `<<< TEXT`: the input of the program, which may be a shell."""
-    for word, following in zip(tokens, [*tokens[1:], ""], strict=True):
+    for word, following in zip(tokens, [*tokens[1:], ""], strict=False):  # `tokens` may be empty
         _, sign, text = word.partition("<<<")
         if sign:
             yield text or following

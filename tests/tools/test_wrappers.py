@@ -143,6 +143,7 @@ def test_a_restricting_rule_sees_the_program_behind_its_wrappers(command, verdic
 
 
 OTHERS = """
+$IFS
 sudo -u rm ls
 sudo echo rm x
 timeout 5 npm rm x

@@ -231,7 +231,9 @@ def _find_problem(server: Server) -> str:
         ),
         "a name in env is empty or contains =": any("=" in n or not n for n in server.env),
         "a header contains a line break": "\n" in headers or "\r" in headers,
-        "its timeout is not a number": server.timeout is not None and math.isnan(server.timeout),
+        "its timeout must be a number of seconds": (
+            server.timeout is not None and not server.timeout > -math.inf  # false for nan
+        ),
     }
     return next((problem for problem, is_found in problems.items() if is_found), "")
 

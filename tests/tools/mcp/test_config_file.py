@@ -162,7 +162,8 @@ def test_what_decides_what_runs_is_in_the_digest():
         ({"cwd": Path("sub")}, "at `$.cwd`"),
         ({"env": {"A": 1}}, "at `$.env[...]`"),
         ({"timeout": "3"}, "at `$.timeout`"),
-        ({"timeout": float("nan")}, "its timeout is not a number"),
+        ({"timeout": float("nan")}, "its timeout must be a number of seconds"),
+        ({"timeout": float("-inf")}, "its timeout must be a number of seconds"),
         ({"args": ["\ud800"]}, "half a character"),
     ],
 )
