@@ -224,20 +224,18 @@ def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **options: Any
     ) -> Any:
         if (capture := OutputCapture.current()) is not None:
-            function = _run_in(capture, function)
+            function = partial(_run_captured, capture, function)
         return submit(pool, function, *args, **options)
 
     return submit_captured
 
 
-def _run_in(capture: OutputCapture, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs `function` with a capture, on any thread of a pool."""
-
-    def call(*args: Any, **options: Any) -> Any:
-        token = _entered.set(capture)
-        try:
-            return function(*args, **options)
-        finally:
-            _entered.reset(token)
-
-    return call
+def _run_captured(
+    capture: OutputCapture, function: Callable[..., Any], /, *args: Any, **options: Any
+) -> Any:
+    """Call `function`, on any thread of a pool, so that its output goes to `capture`."""
+    token = _entered.set(capture)
+    try:
+        return function(*args, **options)
+    finally:
+        _entered.reset(token)

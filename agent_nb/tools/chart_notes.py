@@ -77,10 +77,8 @@ _LINE = re.compile(
 def write_chart_note(value: Any) -> str:
     """Return the note for a value that is a chart or styled table; "" for any other value."""
     modules = [c.__module__ for c in type(value).__mro__ if isinstance(c.__module__, str)]
-    for chart in _CHARTS:
-        if any(re.match(chart.type_modules, module) for module in modules):
-            return _write_note(chart)
-    return ""
+    charts = (c for c in _CHARTS if any(re.match(c.type_modules, module) for module in modules))
+    return next(map(_write_note, charts), "")
 
 
 def write_display_note(bundle: Mapping[str, Any]) -> str:

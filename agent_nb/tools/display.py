@@ -34,11 +34,9 @@ _METHODS = {
     "text/latex": "_repr_latex_",
     "image/svg+xml": "_repr_svg_",
 }
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # MIME types that are kept
-_KINDS = {
-    *_METHODS,
-    *("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json"),
-}
+_KINDS = {*_METHODS, *PICTURE_TYPES, "text/plain", "application/json"}
 # What a browser treats as a comment: it is not shown, and the text around it joins.
 _COMMENT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL
@@ -87,7 +85,7 @@ def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 # MIME type -> the function that removes its hidden content
 _HIDERS: dict[str, Callable[[str], str]] = {
-    **dict.fromkeys(("image/png", "image/jpeg", "image/gif", "image/webp"), base64_without_text),
+    **dict.fromkeys(PICTURE_TYPES, base64_without_text),
     "text/html": partial(_COMMENT.sub, ""),
 }
 

@@ -148,10 +148,10 @@ class _Reader:
         within = f"axes {count}, " if count > 1 else ""
         hidden = [axes.patch, *axes.spines.values()]
         if axes.axison:
-            spines = {n: s for n, s in axes.spines.items() if s.get_visible()}
             styles = {
                 f"{n} spine": f"{_colour(s.get_edgecolor())} {s.get_linewidth():g}"
-                for n, s in spines.items()
+                for n, s in axes.spines.items()
+                if s.get_visible()
             }
             styles["colour"] = _colour(axes.get_facecolor())
         else:
@@ -160,12 +160,17 @@ class _Reader:
         self._add(
             f"axes {count}",
             axes,
-            # the viewing angles of axes with three dimensions
-            numbers={n: [getattr(axes, n)] for n in ("elev", "azim", "roll") if hasattr(axes, n)},
+            numbers={
+                # the viewing angles of axes with three dimensions
+                **{n: [getattr(axes, n)] for n in ("elev", "azim", "roll") if hasattr(axes, n)},
+                "place": Numbers(
+                    tuple(round(float(v), 4) for v in axes.get_position().bounds),
+                    within=_LAYOUT_TOLERANCE,
+                ),
+            },
             styles={"projection": getattr(axes, "name", ""), "aspect": axes.get_aspect(), **styles},
             counted=False,
         )
-        self._add_place(axes.get_position().bounds)
         titles = {
             "title": axes.title,
             "left title": axes._left_title,  # noqa: SLF001  (it has no public name)
@@ -173,12 +178,6 @@ class _Reader:
         }
         self._read_titles(titles, within)
         self._read_children(axes, within, [*hidden, *titles.values()])
-
-    def _add_place(self, bounds: Sequence[float]) -> None:
-        """Add its place, with a tolerance, to the artist that was added last."""
-        box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT_TOLERANCE)
-        last = self.artists[-1]
-        self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
 
     def _read_titles(self, titles: Mapping[str, Any], within: str) -> None:
         for name, title in titles.items():
@@ -362,6 +361,8 @@ def _read_property(artist: Any, name: str) -> Any:
 
 def _read_numbers(value: Any, most_listed: int) -> Numbers | None:
     """Return `value` as Numbers, None if it is empty or not numeric."""
+    if isinstance(value, Numbers):
+        return value
     numpy = sys.modules["numpy"]
     array = numpy.ma.asarray(value)
     if array.dtype.kind not in "fiub" or not array.size:
@@ -369,7 +370,7 @@ def _read_numbers(value: Any, most_listed: int) -> Numbers | None:
     numbers = numpy.ma.filled(array.astype(float), numpy.nan).ravel()
     finite = numbers[numpy.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    scale = (high - low) or abs(high) or 1.0
+    scale = min((high - low) or abs(high) or 1.0, sys.float_info.max)
     if numbers.size <= most_listed:
         return Numbers(_round_numbers(numbers, scale))
     return Numbers(
@@ -387,7 +388,8 @@ def _round_numbers(numbers: Any, scale: float) -> tuple[float | None, ...]:
 def _hash_numbers(numbers: Any, low: float, scale: float) -> str:
     """Hash numbers after rounding them to a grid, which removes the noise of rounding errors."""
     numpy = sys.modules["numpy"]
-    steps = numpy.rint((numbers - low) / scale * Numbers.GRID)
+    # a quarter of each is exact, and a difference of two is never infinite
+    steps = numpy.rint((numbers / 4 - low / 4) / (scale / 4) * Numbers.GRID)
     steps[~numpy.isfinite(numbers)] = -1  # no finite value has this step
     return hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
 

@@ -26,7 +26,6 @@ from .charts import draw_chart
 from .figure_artists import is_figure, read_figure_data
 
 Picture = dict[str, Any]
-KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 IN_CELL = "[shown in the cell]"  # the text of a display that has none
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30  # pictures that a call shows; a `Pictured` that it returns may bring as many more
@@ -304,7 +303,7 @@ def picture_of_result(source: Any) -> Picture | None:
 
 def picture_of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
     """Return the picture of a mime bundle, None if it has none."""
-    candidates = (_attach(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    candidates = (_attach(bundle[kind]) for kind in display.PICTURE_TYPES if bundle.get(kind))
     return next(filter(None, candidates), None)
 
 
@@ -312,7 +311,7 @@ def is_bundle(value: Any) -> bool:
     """Return whether a value is a mime bundle with a picture, as a plain dictionary."""
     return (
         type(value) is dict
-        and any(kind in value for kind in KINDS)
+        and any(kind in value for kind in display.PICTURE_TYPES)
         and all(isinstance(key, str) and "/" in key for key in value)
     )
 

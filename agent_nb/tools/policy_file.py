@@ -41,8 +41,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
         raise UsageError(
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
         )
-    content = _read_bytes(path, mode)
-    policy = _decode(content, mode)
+    content, policy = _read_file(path, mode)
     if not is_of_folder(path, folder, written=mode):
         return policy
     offer = make_offer(policy, path, content)
@@ -67,8 +66,8 @@ def read_policy_offer(path: Path) -> Offer | None:
 
     Raises UsageError if it is faulty.
     """
-    content = _read_bytes(path, path.name)
-    return make_offer(_decode(content, path.name), path, content)
+    content, policy = _read_file(path, path.name)
+    return make_offer(policy, path, content)
 
 
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
@@ -87,20 +86,15 @@ def _describe_rule(rule: Rule) -> str:
     return f"{', '.join(rule.tools)}{f' ({args})' if args else ''}"
 
 
-def _read_bytes(path: Path, name: str) -> bytes:
-    """Return the content of a file that messages call `name`. Raises UsageError."""
+def _read_file(path: Path, name: str) -> tuple[bytes, Policy]:
+    """Return the content and policy of a file that messages call `name`. Raises UsageError."""
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise UsageError(f"The policy file {name} is larger than 1 MB.")
-        return path.read_bytes()
+        content = path.read_bytes()
+        return content, parse(content.decode("utf-8"), name)
     except OSError as error:
         raise UsageError(f"The policy file {name} cannot be read: {error.strerror}.") from None
-
-
-def _decode(content: bytes, name: str) -> Policy:
-    """Return the policy in the bytes of a file. Raises UsageError."""
-    try:
-        return parse(content.decode("utf-8"), name)
     except UnicodeDecodeError:
         raise UsageError(f"The policy file {name} cannot be read: it is not UTF-8 text.") from None
 

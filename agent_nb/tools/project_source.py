@@ -108,7 +108,7 @@ class ProjectSearch(Search):
         for node in _list_statements(parse_source(text).body):
             if isinstance(node, ast.ImportFrom):
                 self._follow_import(module, node, name)
-            elif not isinstance(node, _SCOPES) and name in _find_stored_names(node):
+            elif not isinstance(node, _SCOPES) and name in _find_names(node, ast.Store):
                 self._add_statement(module, text, node)
 
     def _add_statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
@@ -217,16 +217,10 @@ def _find_import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...
     )
 
 
-def _find_stored_names(node: ast.AST) -> set[str]:
-    """Return the names that a statement assigns."""
-    return {
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-
-
-def _find_names(node: ast.AST) -> set[str]:
-    """Return the names that a piece of code reads."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+def _find_names(node: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:
+    """Return the names that a piece of code reads; with the context Store, those it assigns."""
+    names = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, context)}
 
 
 def _find_class_definitions(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:

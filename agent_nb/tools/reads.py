@@ -27,7 +27,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .safe_types import is_a
+from .safe_types import ABSENT, is_a
 
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
@@ -51,7 +51,6 @@ _FUNCTIONS = (
 # types of constants, and of the attributes of a class that count because they may change
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLES = (list, dict, set, bytearray)
-_ABSENT = object()
 
 
 def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[str]:
@@ -150,8 +149,8 @@ class _Search:
         """Yield the variables behind a global name; an undefined name counts as one."""
         if name.startswith("__") and name.endswith("__"):
             return
-        value = space.get(name, _ABSENT)
-        if value is not _ABSENT:
+        value = space.get(name, ABSENT)
+        if value is not ABSENT:
             yield from self._find_in_value(name, value)
         elif not hasattr(builtins, name):
             yield name

@@ -27,9 +27,8 @@ from ..wire import Redactor
 T = TypeVar("T")
 ABSENT: Any = object()  # stands for a field or cell that does not exist or cannot be read safely
 LONGEST_NAME = 80  # characters of a type's name
-_HEAP_FLAG = (
-    1 << 9
-)  # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
+# Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
+_HEAP_FLAG = 1 << 9
 # descriptors of `type`: `_NAME.__get__(cls)` reads `cls.__name__` and runs no code of a metaclass
 _NAME = type.__dict__["__name__"]
 _FLAGS = type.__dict__["__flags__"]

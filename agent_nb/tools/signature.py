@@ -71,8 +71,8 @@ def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
         return p.annotation
     try:
         # `get_type_hints` evaluates forward references inside the annotation too
-        holder = types.SimpleNamespace(__annotations__={"it": p.annotation})
-        return typing.get_type_hints(holder, scope, {}, include_extras=True)["it"]
+        holder = types.SimpleNamespace(__annotations__={p.name: p.annotation})
+        return typing.get_type_hints(holder, scope, {}, include_extras=True)[p.name]
     except Exception as error:  # whatever an annotation's expression raises
         if "ToolContext" in p.annotation:  # often imported for type checkers only
             return ToolContext

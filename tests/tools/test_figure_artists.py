@@ -14,7 +14,7 @@ from agent_nb.record.figure_data import (
     compare_figure_data,
 )
 from agent_nb.record.pictures import PictureComparison
-from agent_nb.tools.figure_artists import read_figure_data
+from agent_nb.tools.figure_artists import _read_numbers, read_figure_data
 from agent_nb.tools.pictures import Figures
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -283,6 +283,14 @@ def test_numbers_whose_range_is_no_float_are_compared():
         for y in (0.0, 9e307)
     )
     assert "y value 3 of 3" in compare_figure_data(old, new)
+
+
+@pytest.mark.parametrize("count", [3, 1_000])
+def test_numbers_whose_range_is_no_float_are_read(count):
+    """As values if there are few, as a hash if there are many."""
+    old, new = (_read_numbers([1e308, -1e308, *[y] * count], 256) for y in (0.0, 9e307))
+    same = _read_numbers([1e308, -1e308, *[0.0] * count], 256)
+    assert old == same != new
 
 
 def test_a_figure_of_many_artists_stays_small_and_is_compared():

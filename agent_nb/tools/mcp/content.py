@@ -13,13 +13,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from ...wire import dumps
+from ..display import PICTURE_TYPES
 from ..values import byte_size
 
-_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST_PICTURES = 20  # pictures of one result
 
 
@@ -76,7 +75,7 @@ def _read_picture(block: Any) -> bytes | None:
         kind, data = resource.mime_type, resource.blob
     else:
         return None
-    if kind not in _PICTURES:
+    if kind not in PICTURE_TYPES:
         return None
     try:
         return base64.b64decode(data, validate=True)
@@ -88,24 +87,17 @@ def _write_block(block: Any) -> str:
     """Return the text of a block of content; for a block of another kind, words about it."""
     if block.type == "text":
         return str(block.text)
-    return "".join(_describe_block(block))
-
-
-def _describe_block(block: Any) -> Iterator[str]:
-    """Yield words about a block of content that is not text."""
     if block.type in ("image", "audio"):
-        yield f"({block.mime_type}, {_write_size(block.data)})"
-    elif block.type == "resource_link":
+        return f"({block.mime_type}, {_write_size(block.data)})"
+    if block.type == "resource_link":
         about = f": {block.description}" if block.description else ""
-        yield f"(a link to {block.name}, {block.uri}{about})"
-    elif block.type == "resource":
-        resource = block.resource
-        if hasattr(resource, "text"):
-            yield f"{resource.uri}:\n{resource.text}"
-        else:
-            yield f"({resource.uri}, {resource.mime_type or 'a file'}, {_write_size(resource.blob)})"
-    else:
-        yield f"(content of the type {block.type})"
+        return f"(a link to {block.name}, {block.uri}{about})"
+    if block.type != "resource":
+        return f"(content of the type {block.type})"
+    resource = block.resource
+    if hasattr(resource, "text"):
+        return f"{resource.uri}:\n{resource.text}"
+    return f"({resource.uri}, {resource.mime_type or 'a file'}, {_write_size(resource.blob)})"
 
 
 def _write_size(data: str) -> str:
