@@ -165,10 +165,9 @@ def _make_tool(function: Any, declaration: Declaration, name: str) -> Tool:
         )
     title = clean_name(declaration.name or name or _find_name(function))
     arguments = Arguments(function, title)
+    description = declaration.description or arguments.doc.description
     return Tool(
-        spec=ToolSpec(
-            title, declaration.description or arguments.doc.description, arguments.schema
-        ),
+        spec=ToolSpec(title, description, arguments.schema),
         invoke=_make_invoker(function, arguments),
         validate=arguments.validate,
         context_parameter=arguments.context_parameter,

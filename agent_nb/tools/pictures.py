@@ -101,19 +101,10 @@ class Figures:
         if refusal and picture is None:
             picture = self._draw_refused(kind, chart)
         live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
-        chart_name = Shown.CHARTS.get(kind, "")
-        note = refusal
-        if not refusal:
-            # the card writes the note after the chart's name: the note must not repeat that name
-            note = missing.replace(chart_name, "it") if chart_name else missing
-        attachment = Shown.clean(
-            {
-                **(picture or {}),
-                Shown.DISPLAY: bundle,
-                Shown.LIVE: live,
-                Shown.NOTE: note.strip("[]"),
-            }
-        )
+        # the card writes the note after the chart's name: the note must not repeat that name
+        note = refusal or (missing and missing.replace(Shown.CHARTS[kind], "it"))
+        fields = {Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note.strip("[]")}
+        attachment = Shown.clean({**(picture or {}), **fields})
         if attachment is None:  # text alone needs no attachment; a refused chart leaves the reason
             return bool(refusal) or not bundle.keys() - {"text/plain"}, _lines(refusal)
         figure_fields = {k: v for k, v in (picture or {}).items() if k == FigureData.KEY}

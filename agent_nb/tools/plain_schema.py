@@ -71,13 +71,11 @@ def _describe_type(hint: Any) -> Schema | None:
     """Return the schema of a plain type, None for any other."""
     if hint is Any:
         return {}
-    if type(hint) is type:
-        return (
-            {"type": PLAIN_NAMES[hint]}
-            if hint in PLAIN_NAMES
-            else _describe_generic(_BARE_TYPES.get(hint))
-        )
-    return _describe_generic(hint)
+    if type(hint) is not type:
+        return _describe_generic(hint)
+    if hint in PLAIN_NAMES:
+        return {"type": PLAIN_NAMES[hint]}
+    return _describe_generic(_BARE_TYPES.get(hint))
 
 
 def _describe_generic(hint: Any) -> Schema | None:

@@ -150,11 +150,7 @@ class Arguments:
             coerce_numbers_to_str=True,
             protected_namespaces=(),
         )
-        body: dict[str, Any] = {
-            "__module__": __name__,
-            "__annotations__": {},
-            "model_config": config,
-        }
+        body: dict[str, Any] = {"__module__": __name__, "model_config": config}
         if kwargs:
             values: Any = self._hints.get(kwargs.name, Any)
             body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
@@ -186,10 +182,8 @@ class Arguments:
 
     def _describe(self, p: inspect.Parameter) -> str | None:
         """Return the docstring's text for a parameter, unless its annotation has a description."""
-        own = any(
-            getattr(m, "description", None)
-            for m in getattr(self._hints.get(p.name), "__metadata__", ())
-        )
+        metadata = getattr(self._hints.get(p.name), "__metadata__", ())
+        own = any(getattr(m, "description", None) for m in metadata)
         return None if own else self.doc.parameters.get(p.name)
 
     def _validate_values(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -213,12 +207,8 @@ class Arguments:
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
     def _explain_faults(self, arguments: dict[str, Any], faults: Sequence[Any]) -> str:
-        lines = dict.fromkeys(f"- {explain_fault(arguments, fault)}" for fault in faults)
-        return (
-            f"The arguments of {self.name!r} are not valid:\n"
-            + "\n".join(lines)
-            + f"\nParameters: {self._list_parameters()}."
-        )
+        lines = "\n".join(dict.fromkeys(f"- {explain_fault(arguments, f)}" for f in faults))
+        return f"The arguments of {self.name!r} are not valid:\n{lines}\nParameters: {self._list_parameters()}."
 
     def _list_parameters(self) -> str:
         """Return the parameters with their types, for an error message."""

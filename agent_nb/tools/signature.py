@@ -94,10 +94,8 @@ def _find_function(function: Any) -> Any:
 def find_context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
     """Return the name of the parameter annotated ToolContext, "" for none."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return next(
-        (p.name for p in parameters if p.kind not in variadic and _is_context(hints.get(p.name))),
-        "",
-    )
+    single = (p.name for p in parameters if p.kind not in variadic)
+    return next((name for name in single if _is_context(hints.get(name))), "")
 
 
 def _is_context(hint: Any) -> bool:

@@ -94,7 +94,9 @@ class Hub:
     async def _list(self, server: Server) -> ServerTools:
         sessions = list(self._sessions.values())
         outdated = [session for session in sessions if _is_outdated(session.server, server)]
-        await asyncio.gather(*map(self._retire, outdated))
+        for session in outdated:
+            self._sessions.pop(session.server.digest, None)
+        await asyncio.gather(*(session.close() for session in outdated))
         session = self._get_session(server)
         tools = await session.tools()
         return ServerTools(tools, session.about)
@@ -107,10 +109,6 @@ class Hub:
             # another thread may have put one there meanwhile
             session = self._sessions.setdefault(server.digest, new)
         return session
-
-    async def _retire(self, session: Session) -> None:
-        self._sessions.pop(session.server.digest, None)
-        await session.close()
 
     def _require_start(self, server: Server) -> None:
         """Raise UsageError or NotAllowed if the server may not start in this process."""
