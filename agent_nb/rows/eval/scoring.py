@@ -19,6 +19,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Protocol
 
@@ -147,6 +148,8 @@ def equal(answer: Any, expected: Any) -> bool:
     with an expected number, and as `true` or `false`, in any case, with an expected bool.
     """
     expected = _unwrap_expected(expected)
+    if isinstance(expected, Decimal):  # as databases give numbers
+        expected = float(expected)
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
     if isinstance(answer, str) and isinstance(expected, int | float):

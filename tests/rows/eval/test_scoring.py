@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 import pytest
@@ -147,6 +148,8 @@ class Colour(enum.Enum):
     ("answer", "expected"),
     [
         (" good\n", "good"),
+        ("1.5", Decimal("1.50")),
+        (0.1, Decimal("0.10")),
         ("good", " good "),
         ("42", 42),
         ("42.0", 42),

@@ -217,6 +217,16 @@ def test_stores_are_listed_with_their_templates_and_rows():
     assert all(k.size and k.used for k in forgetting.list_stores())
 
 
+def test_a_store_that_is_removed_while_stores_are_listed_is_left_out(monkeypatch):
+    mapped()
+    (file,) = files()
+    glob = type(file).glob
+    monkeypatch.setattr(
+        type(file), "glob", lambda *a: [*glob(*a), file.with_name(f"gone{file.suffix}")]
+    )
+    assert [store.file for store in forgetting.list_stores()] == [file]
+
+
 def test_a_damaged_store_is_listed_and_kept():
     mapped()
     (file,) = files()

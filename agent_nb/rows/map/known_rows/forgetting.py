@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -87,7 +87,10 @@ def locate_map(log: Iterable[Event]) -> MapLocation | None:
 
 def list_stores() -> list[StoreSummary]:
     """Return the stores in the state folder, the newest first."""
-    stores = map(_summarize_store, stores_folder().glob(f"*{ENDING}"))
+    stores = []
+    for file in stores_folder().glob(f"*{ENDING}"):
+        with suppress(FileNotFoundError):  # another process has just removed it
+            stores.append(_summarize_store(file))
     return sorted(stores, key=lambda store: -store.used)
 
 
@@ -96,11 +99,9 @@ def _summarize_store(file: Path) -> StoreSummary:
     status = file.lstat()
     prompts: list[str] = []
     row_count = None
-    try:
+    with suppress(UsageError):  # an unreadable file is listed without rows
         with closing(RowStore.open(file, "", b"", owner=new_run_id(), read_only=True)) as store:
             maps = store.maps()
         prompts = [title for title, _ in maps.values()]
         row_count = sum(count for _, count in maps.values())
-    except UsageError:
-        pass  # listed without rows
     return StoreSummary(file, prompts, row_count, status.st_size, status.st_mtime)
