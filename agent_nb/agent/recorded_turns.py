@@ -192,7 +192,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
-        return self._calls.args(call)
+        return self._calls.find_args(call)
 
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""

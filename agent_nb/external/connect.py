@@ -45,8 +45,8 @@ _FINAL_STATUSES = frozenset({400, 401, 403, 405, 406, 421, 422})
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """When to connect again, and when to give up; all in seconds.
 
-    - `first`, `most`: the wait before a new connection is `first`, doubled each time up to `most`,
-      less a random part
+    - `first_wait`, `longest_wait`: the wait before a new connection starts with the first and
+      doubles up to the longest, less a random part
     - `patience`: how long to retry without a new event
     - `idle`: how long a response may take to begin; with `attach`, also how long a connection may
       be silent, without even a comment
@@ -54,8 +54,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     - `missing` (`attach` only): how long to wait for an event when later ones have come
     """
 
-    first: float = 0.1
-    most: float = 10.0
+    first_wait: float = 0.1
+    longest_wait: float = 10.0
     patience: float = 120.0
     unreached: float = 5.0
     missing: float = 1.0
@@ -64,7 +64,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     def choose_wait(self, attempt: int) -> float:
         """Return the seconds to wait before attempt number `attempt` (from 0)."""
         # the exponent is limited, because 2.0 ** 1024 overflows
-        return min(self.first * 2.0 ** min(attempt, 30), self.most) * (0.5 + random.random() / 2)  # noqa: S311  (spreads clients)
+        wait = min(self.first_wait * 2.0 ** min(attempt, 30), self.longest_wait)
+        return wait * (0.5 + random.random() / 2)  # noqa: S311  (spreads clients)
 
 
 class Patience:

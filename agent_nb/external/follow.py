@@ -2,7 +2,7 @@
 
     follower = Follower()
     events = follower.feed(frame)       # for each frame of a connection
-    follower.connected()                # when a new connection resumes from `follower.last_id`
+    follower.begin_connection()         # when a new connection resumes from `follower.last_id`
     follower.over                       # the run has ended
 
 Why: connections break anywhere, a new one repeats earlier events, and proxies deliver old responses
@@ -47,7 +47,7 @@ class Follower:
         """True while an event waits for an earlier one that has not come."""
         return bool(self._waiting)
 
-    def connected(self) -> None:
+    def begin_connection(self) -> None:
         """Begin a new connection, which repeats the events that were waiting."""
         self._waiting.clear()
 

@@ -69,7 +69,7 @@ class Imported:
         self._settler: Settler | None = None  # adds the missing ends; depends on the codec
         self._prompt, self._live, self._on_run, self._clock = prompt, live, on_run, clock
         self._redaction = None if secrets is None else Redaction(secrets)
-        self._unnamed = new_run_id()  # the run id of events that have none
+        self._default_run = new_run_id()  # the run id of events that have none
         self._runs: dict[str, _Run] = {}
 
     @property
@@ -113,7 +113,7 @@ class Imported:
         for event in events:
             if self._settler is None:  # the codec is known by the first event
                 self._settler = self._stream.new_settler()
-            with_run = event if event.run else msgspec.structs.replace(event, run=self._unnamed)
+            with_run = event if event.run else msgspec.structs.replace(event, run=self._default_run)
             for settled in self._settler.feed(with_run):
                 out += self._log(settled)
         return out

@@ -88,7 +88,7 @@ class RemoteRun:
             self.connections += 1
             await check_response(response)
             self._on_state("following")
-            self._follower.connected()
+            self._follower.begin_connection()
             decoder = SSEDecoder()
             self._missing_since = 0.0
             async with aclosing(self._read_bytes(response)) as chunks:

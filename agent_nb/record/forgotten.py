@@ -15,11 +15,11 @@ from .outputs import RunNumbers
 from .packing import hash_text
 from .record import RECORD_MIME
 
-REMEMBERED = 500  # the most marks that are kept
+MOST_MARKS = 500  # the most marks that are kept
 
 
 def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
-    """Remove forgotten runs from the outputs; return the newest `REMEMBERED` marks, oldest first.
+    """Remove forgotten runs from the outputs; return the newest `MOST_MARKS` marks, oldest first.
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.
     """
@@ -33,7 +33,7 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
         run_ids = read_texts([as_dict(value).get("id"), as_dict(value).get("ref")])
         if any(_make_mark(run) in marks for run in run_ids):
             del output["data"][RECORD_MIME]
-    return list(dict.fromkeys(marks))[-REMEMBERED:]
+    return list(dict.fromkeys(marks))[-MOST_MARKS:]
 
 
 def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:

@@ -137,7 +137,7 @@ class LogCalls:
         """The calls by id, which is also the span of the sub-agent that a call began."""
         return {e.call_id: e for e in self.log if isinstance(e, Call) and e.span != e.call_id}
 
-    def args(self, call: Call) -> dict[str, Any]:
+    def find_args(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
         decision = self.decisions.get(call.call_id)
         return decision.args if decision is not None and decision.args is not None else call.args
@@ -163,7 +163,7 @@ class LogCalls:
         listed: list[RecordedCall] = []
         for call in (calls[call_id] for call_id in dict.fromkeys(started)):
             agents = "/".join(agent.name for agent in self.list_agents(call.span))
-            listed.append(RecordedCall(call, self.args(call), agents, self.rows))
+            listed.append(RecordedCall(call, self.find_args(call), agents, self.rows))
         return listed
 
 

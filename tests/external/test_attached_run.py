@@ -27,7 +27,7 @@ from agent_nb.external.http_stream import read_stream
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
-QUICK = Backoff(first=0.001, most=0.01, patience=20, missing=0.05, idle=5)
+QUICK = Backoff(first_wait=0.001, longest_wait=0.01, patience=20, missing=0.05, idle=5)
 RUNS = int(os.environ.get("AGENT_NB_PROXY_RUNS", "300"))
 
 
@@ -360,7 +360,7 @@ def test_it_gives_up_when_nothing_comes_for_long(free_port):
         await attach(
             f"http://127.0.0.1:{free_port}/runs/r",
             "token",
-            backoff=Backoff(first=0.001, most=0.01, patience=0.05),
+            backoff=Backoff(first_wait=0.001, longest_wait=0.01, patience=0.05),
         )
 
     with pytest.raises(ModelError, match=r"Gave up on http://127\.0\.0\.1"):
@@ -375,7 +375,7 @@ def test_a_connection_that_says_nothing_is_left(rig, token):
         attached = attach(
             f"{server.server.url}/runs/r",
             token,
-            backoff=Backoff(first=0.001, most=0.001, idle=0.05, patience=20),
+            backoff=Backoff(first_wait=0.001, longest_wait=0.001, idle=0.05, patience=20),
         )
         async for event in attached:
             if event.type == "user":

@@ -50,7 +50,7 @@ def follow(connections):
         if follower.over:
             break
         decoder = SSEDecoder()
-        follower.connected()
+        follower.begin_connection()
         for frame in decoder.feed(connection(follower.last_id)):
             for event in follower.feed(frame):
                 log.append(event)
@@ -104,7 +104,7 @@ def test_deltas_come_once_and_in_their_place():
     decoder, follower = SSEDecoder(), Follower()
     frames = decoder.feed(data)
     texts = [e.text for f in frames[:3] for e in follower.feed(f) if e.type == "delta"]
-    follower.connected()
+    follower.begin_connection()
     again = SSEDecoder().feed(answer(hub, follower.last_id))
     texts += [e.text for f in [*frames[:3], *again] for e in follower.feed(f) if e.type == "delta"]
     assert texts == ["The ", "answer ", "0", "The ", "answer ", "1"]

@@ -24,7 +24,7 @@ from agent_nb.external.http_stream import read_stream
 from agent_nb.external.sources import read_items
 from agent_nb.wire.compression import PIECE
 
-QUICK = Backoff(first=0.001, most=0.01, patience=5)
+QUICK = Backoff(first_wait=0.001, longest_wait=0.01, patience=5)
 
 
 def frame(number, data="x"):
@@ -122,7 +122,9 @@ def test_a_refusal_that_waiting_cannot_mend_is_an_error():
 
 
 def test_it_gives_up_when_nothing_new_comes(monkeypatch):
-    monkeypatch.setattr(f"{__name__}.QUICK", Backoff(first=0.001, most=0.002, patience=0.05))
+    monkeypatch.setattr(
+        f"{__name__}.QUICK", Backoff(first_wait=0.001, longest_wait=0.002, patience=0.05)
+    )
     with pytest.raises(ModelError, match="nothing came for"):
         all_of(frame(1), frame(1)[:3])
 
@@ -319,7 +321,8 @@ def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_exactly_once(seed,
     whole = b"".join(frames)
     rng = random.Random(seed)
     monkeypatch.setattr(
-        "agent_nb.external.http_stream.Backoff", partial(Backoff, first=0.001, most=0.01)
+        "agent_nb.external.http_stream.Backoff",
+        partial(Backoff, first_wait=0.001, longest_wait=0.01),
     )
 
     class Resuming(Broken):

@@ -14,7 +14,7 @@ from agent_nb.external.attached_run import Attached, attach
 from agent_nb.external.connect import Backoff, Target
 from agent_nb.external.http_stream import read_stream
 
-QUICK = Backoff(first=0.001, most=0.01, patience=0.6, unreached=0.1, idle=0.3)
+QUICK = Backoff(first_wait=0.001, longest_wait=0.01, patience=0.6, unreached=0.1, idle=0.3)
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ def test_a_foreign_stream_whose_head_never_comes_is_an_error():
 
 
 def test_a_run_that_never_answered_ends_with_the_time_it_was_waited_for():
-    backoff = Backoff(first=0.001, most=0.01, unreached=0.1, idle=1.1)
+    backoff = Backoff(first_wait=0.001, longest_wait=0.01, unreached=0.1, idle=1.1)
 
     async def main():
         async with silent_server() as server:

@@ -43,7 +43,7 @@ def planned(tape: Tape, rows: int = 200, *, found: int = 0, **plan: Any) -> Tall
 def asked(tape: Tape, tally: Tally, first: int, last: int, *, each: float = 0.1) -> None:
     """Let the rows from `first` to `last` (not included) end, every 20th with an error."""
     for place in range(first, last):
-        tally.begin()
+        tally.begin_row()
         tape.now += each
         bad = place % 20 == 19
         kind = "rate_limit" if place % 40 == 19 else "invalid_output"
@@ -59,7 +59,7 @@ def asked(tape: Tape, tally: Tally, first: int, last: int, *, each: float = 0.1)
         )
         said = f"Is this review positive or negative? {SAID[place % 3]}"
         line = RowLine(place, result.status, said, "" if bad else "positive", result.seconds)
-        tally.end(result, line, tape.now)
+        tally.end_row(result, line, tape.now)
 
 
 def counted(tape: Tape, tally: Tally) -> None:

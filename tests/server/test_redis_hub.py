@@ -36,7 +36,7 @@ from agent_nb.server.redis.publisher import Limits
 
 pytestmark = pytest.mark.extra
 ALL = Filter(internal=True)
-QUICK = Backoff(first=0.01, most=0.1, patience=60, missing=0.5)
+QUICK = Backoff(first_wait=0.01, longest_wait=0.1, patience=60, missing=0.5)
 
 
 @pytest.fixture

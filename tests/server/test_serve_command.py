@@ -30,7 +30,7 @@ from agent_nb.server.agents import Agents
 from agent_nb.server.store import Store
 from agent_nb.server.toolfile import load_tools
 
-QUICK = Backoff(first=0.01, most=0.1, patience=60, missing=0.5)
+QUICK = Backoff(first_wait=0.01, longest_wait=0.1, patience=60, missing=0.5)
 TOOLS = '''
 from agent_nb import tool
 

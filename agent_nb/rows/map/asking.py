@@ -64,7 +64,7 @@ class LocalRows:
         rpm: int | None = None,
         notes: Sequence[events.State] = (),
     ) -> None:
-        """`rpm`: see `limit`. `notes`: states that each run logs at its start.
+        """`rpm`: see `limit_rate`. `notes`: states that each run logs at its start.
 
         The `basis` may also have the tools of MCP servers; the inputs of the runs name only the
         tools of the `agent`.
@@ -73,9 +73,9 @@ class LocalRows:
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
-        self.limit(rpm)
+        self.limit_rate(rpm)
 
-    def limit(self, rpm: int | None) -> None:
+    def limit_rate(self, rpm: int | None) -> None:
         """Limit the endpoints to `rpm` requests a minute (0, None: no added limit).
 
         The limit holds until the next call or `aclose`.

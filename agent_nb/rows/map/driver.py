@@ -239,7 +239,7 @@ class MapDriver:
         assert task is not None
         # an asker may turn a cancellation into an interrupted result: then ask no further row
         while not task.cancelling() and (row := await self._next(queue)) is not None:
-            self._log.begin()
+            self._log.begin_row()
             try:
                 answered = await asker.ask(self._job.read_pictures(row))
             except asyncio.CancelledError:
@@ -299,7 +299,7 @@ class MapDriver:
         """Count a result and give it to the readers; a queue with a store has stored it before."""
         index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
-            self._log.end(row, result, record)
+            self._log.end_row(row, result, record)
             self._left -= result.origin != "live"  # live ones are subtracted in `_finish_row`
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record

@@ -80,13 +80,13 @@ class MapLog:
         """Show what the map waits for ("": nothing); not recorded."""
         self._log.append(events.Delta(of="status", text=status))
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         """Count a row that is asked now."""
-        self._tally.begin()
+        self._tally.begin_row()
 
-    def end(self, row: Row, result: RowResult, record: Record | None) -> None:
+    def end_row(self, row: Row, result: RowResult, record: Record | None) -> None:
         """Count a row that is over."""
-        self._tally.end(result, self._sample.add(row, result, record), self._clock())
+        self._tally.end_row(result, self._sample.add(row, result, record), self._clock())
 
     async def tick(self) -> None:
         """Write snapshots until cancelled."""

@@ -29,7 +29,7 @@ class Sample:
         self._lines: dict[tuple[int, int], RowLine] = {}
         self._failed: dict[tuple[int, int], RowLine] = {}  # the first ones that failed
         self._size = 0
-        self._small = total <= MOST_ROWS
+        self._keeps_records = total <= MOST_ROWS
         self._records: dict[str, Record] = {}
 
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
@@ -47,12 +47,12 @@ class Sample:
         # rows finish in any order: only the first and last so far are kept, cut now and then
         if len(self._lines) > 4 * END_ROWS:
             self._lines = dict(self._first_and_last())
-        if self._small and record is not None and result.status != "interrupted":
+        if self._keeps_records and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
             self._records[row.key] = record
             # `_size` counts what rows share once for each of them, `MOST_BYTES` only once
             if self._size > InnerRecords.LIMIT:
-                self._small, self._records = False, {}
+                self._keeps_records, self._records = False, {}
         return line
 
     @property

@@ -84,12 +84,12 @@ class Tally:
         self._priced = 0  # rows of known cost
         self._last: deque[RowLine] = deque(maxlen=LAST_ROWS)
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         """Count a row that is asked now."""
         self._asking += 1
 
-    def end(self, result: RowResult, line: RowLine, now: float) -> None:
-        """Count a finished row; `begin` was called before for one that was asked (`live`)."""
+    def end_row(self, result: RowResult, line: RowLine, now: float) -> None:
+        """Count a finished row; `begin_row` was called before for one that was asked (`live`)."""
         if result.origin == "live":
             self._asking -= 1
             self._answered += 1

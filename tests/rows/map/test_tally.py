@@ -11,7 +11,7 @@ from agent_nb.rows.map.tally import LAST_ROWS, RATE_WINDOW, RowLine, Tally
 
 def over(tally, now, *, status="ok", cost=None, origin="live", kind="", position=0):
     if origin == "live":
-        tally.begin()
+        tally.begin_row()
     result = RowResult(
         position=position,
         key="k",
@@ -22,7 +22,7 @@ def over(tally, now, *, status="ok", cost=None, origin="live", kind="", position
         input=8,
         written=2,
     )
-    tally.end(result, RowLine(position, status), now)
+    tally.end_row(result, RowLine(position, status), now)
 
 
 def test_rows_are_counted_by_their_end():
@@ -32,7 +32,7 @@ def test_rows_are_counted_by_their_end():
     over(tally, 1.0, status="error", kind="rate_limit")
     over(tally, 1.0, status="limit")
     over(tally, 1.0, origin="store")
-    tally.begin()
+    tally.begin_row()
     found = tally.snapshot(2.0)
     assert (found.total, found.done, found.ok, found.known, found.asking) == (10, 5, 2, 1, 1)
     assert found.failures == {"rate_limit": 2, "limit": 1}
@@ -43,9 +43,9 @@ def test_rows_are_counted_by_their_end():
 def test_answers_of_a_provider_are_counted_by_their_http_status(status):
     fault = make_refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
     tally = Tally(1, 0.0)
-    tally.begin()
+    tally.begin_row()
     result = RowResult(position=0, key="k", status="error", kind=fault.code, error=str(fault))
-    tally.end(result, RowLine(0, "error"), 1.0)
+    tally.end_row(result, RowLine(0, "error"), 1.0)
     assert tally.snapshot(2.0).failures == {str(status): 1}
 
 
@@ -89,18 +89,20 @@ def test_rows_that_used_nothing_make_the_forecast_cheaper():
     for cost in (1.0, 1.0):
         over(tally, 1.0, cost=cost)
     for _ in range(2):
-        tally.begin()
+        tally.begin_row()
         refused = RowResult(position=0, key="k", status="error", kind="provider")
-        tally.end(refused, RowLine(0, "error"), 1.0)
+        tally.end_row(refused, RowLine(0, "error"), 1.0)
     assert tally.snapshot(2.0).forecast == 4.0
 
 
 def test_the_rate_counts_rows_when_they_end():
     tally = Tally(10, 0.0)
     for _ in range(3):
-        tally.begin()
+        tally.begin_row()
     for _ in range(3):
-        tally.end(RowResult(position=0, key="k", status="ok"), RowLine(0, "ok"), RATE_WINDOW + 5)
+        tally.end_row(
+            RowResult(position=0, key="k", status="ok"), RowLine(0, "ok"), RATE_WINDOW + 5
+        )
     assert tally.snapshot(RATE_WINDOW + 5).rate == 3 / RATE_WINDOW
 
 
@@ -119,7 +121,7 @@ def test_a_snapshot_shows_the_last_rows_in_the_order_of_their_ends():
 
 def test_a_row_that_was_cut_off_is_no_failure_of_its_own():
     tally = Tally(3, 0.0)
-    tally.begin()
+    tally.begin_row()
     cut = RowResult(position=0, key="k", status="interrupted", kind="user")
-    tally.end(cut, RowLine(0, "interrupted"), 1.0)
+    tally.end_row(cut, RowLine(0, "interrupted"), 1.0)
     assert tally.snapshot(1.0).failures == {"stopped": 1}

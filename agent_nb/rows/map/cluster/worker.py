@@ -65,7 +65,7 @@ class WorkerMap:
             self._agent = self._agent or agent_of(self._spec)
             self._rows = LocalRows(self._agent, Basis.of(self._agent, self._agent.redaction()))
         if work.issue > self._issue:
-            self._rows.limit(work.rpm)
+            self._rows.limit_rate(work.rpm)
             self._issue = work.issue
         if begun is not None:
             await begun(work.ticket)

@@ -113,7 +113,7 @@ class StoreRowQueue(RowQueue):
         self._visit = _Visit()  # the current one
         self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
         self._waiters: deque[asyncio.Future[Row | None]] = deque()  # workers that wait for a row
-        self._bell = asyncio.Event()  # set if there are results to store or rows to claim
+        self._visit_needed = asyncio.Event()  # set if there are results to store or rows to claim
         self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
@@ -133,22 +133,22 @@ class StoreRowQueue(RowQueue):
             return None
         waiter: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self._bell.set()
+        self._visit_needed.set()
         return await waiter
 
     def put_result(self, outcome: RowOutcome) -> None:
         """Receive the result of a row, which is delivered once it is stored."""
         self._finished.append(outcome)
-        self._bell.set()
+        self._visit_needed.set()
 
     async def serve(self) -> None:
         """Store results, claim rows, renew claims, and look for the rows of other kernels."""
         watching = asyncio.ensure_future(self._watch())
-        watching.add_done_callback(lambda _: self._bell.set())
+        watching.add_done_callback(lambda _: self._visit_needed.set())
         try:
             while not watching.done():
-                await self._bell.wait()
-                self._bell.clear()
+                await self._visit_needed.wait()
+                self._visit_needed.clear()
                 await self._visit_store()
             watching.result()  # raises what ended it
         finally:
@@ -222,7 +222,7 @@ class StoreRowQueue(RowQueue):
                 self._handed_out[row.key] = row
             waiter.set_result(row)
         if self._waiters and (self._left or self._finished):  # visit the store again
-            self._bell.set()
+            self._visit_needed.set()
 
     def _store_and_claim(self, visit: _Visit) -> set[str]:
         """Carry a visit out in one transaction, because each transaction syncs the disk.
