@@ -15,6 +15,7 @@ import re
 
 _INDENT = r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
 _OPENING = re.compile(rf"{_INDENT}(?P<marks>`{{3,}}|~{{3,}})").match
+_LONGEST_HEAD = 1000  # characters of an unfinished line in which a fence is looked for
 _CLOSING = re.compile(r"[ \t>]*(?P<marks>`{3,}|~{3,})\s*\Z").match
 
 
@@ -24,22 +25,22 @@ class Fences:
     def __init__(self) -> None:
         self._marks = ""  # of the open fence
         self._line: list[str] = []  # the last line so far
+        self._head = ""  # its beginning: `inside` need not join a long line again and again
 
     @property
     def inside(self) -> bool:
         """True if the text so far ends inside a fence."""
-        return bool(self._marks or _OPENING("".join(self._line)))
+        return bool(self._marks or _OPENING(self._head))
 
     def feed(self, text: str) -> None:
         """Take more of the text."""
-        if "\n" not in text:  # true of most pieces; splitting would double the cost of a feed
-            self._line.append(text)
-            return
-        first, *more = text.split("\n")
-        self._line.append(first)
-        for line in more:
-            self._end_line("".join(self._line))
-            self._line = [line]
+        if "\n" in text:  # not true of most pieces; splitting would double the cost of a feed
+            *ended, text = text.split("\n")
+            for line in ended:
+                self._end_line("".join([*self._line, line]))
+                self._line, self._head = [], ""
+        self._line.append(text)
+        self._head += text[: _LONGEST_HEAD - len(self._head)]
 
     def _end_line(self, line: str) -> None:
         if self._marks:

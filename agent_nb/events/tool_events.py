@@ -121,8 +121,8 @@ def _percent(data: Mapping[str, Any]) -> _Reading | None:
     percent = data.get("percent")
     if not _is_usable(percent) or not 0 <= percent <= 100:
         return None
-    # 7 % is 0.07, not 0.07000000000000001
-    fraction = float(Decimal(repr(percent)) * Decimal("0.01"))
+    # 7 % is 0.07, not 0.07000000000000001; numpy writes its floats in another way than Python
+    fraction = float(Decimal(repr(float(percent))) * Decimal("0.01"))
     return _Reading(fraction=fraction, fields=frozenset({"subtype", "percent"}))
 
 

@@ -4,6 +4,7 @@ import pytest
 from helpers.dialect_reading import named
 
 from agent_nb.agent.parse import with_thought_tags
+from agent_nb.dialects import fences
 from agent_nb.dialects.markers import ThoughtTags
 from agent_nb.dialects.thinking import FilterParser, Thinking, thinking
 from agent_nb.errors import UsageError
@@ -200,3 +201,14 @@ def test_the_filter_stops_with_the_dialect_inside_it():
     parts = parser.feed("STOP<think>b</think>c")
     assert parts == [p.Text("STOP")]
     assert parser.stopped
+
+
+def test_tags_in_a_long_line_do_not_read_it_again_and_again(monkeypatch):
+    lengths = []
+    opening = fences._OPENING
+    monkeypatch.setattr(fences, "_OPENING", lambda line: lengths.append(len(line)) or opening(line))
+    parser = thinking(named("native"), ThoughtTags(anywhere=("think",))).parser()
+    for _ in range(1000):
+        parser.feed("``` <think > text")
+    assert max(lengths) <= 1000
+    assert not any(isinstance(part, p.Thought) for part in parser.close())

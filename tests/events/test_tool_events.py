@@ -235,3 +235,8 @@ def test_the_sub_agent_of_the_seed_runs_as_it_stands():
 def test_a_number_that_counts_nothing_is_no_progress(name, number):
     found = meaning({"done": 1, "total": 2, name: number})
     assert found.fraction in (None, 0.5)
+
+
+def test_a_percentage_may_be_a_number_of_numpy():
+    numpy = pytest.importorskip("numpy")
+    assert meaning({"percent": numpy.float64(7)}).fraction == 0.07
