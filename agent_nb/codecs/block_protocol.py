@@ -108,17 +108,23 @@ class BlockReader(ABC):
         return self._run.unknown(obj)
 
     def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
-        """Read a start line; an open block with the same id first closes as incomplete."""
+        """Read a start line; an open block with the same id first closes as incomplete.
+
+        The start of a call without an id is unknown.
+        """
         key = form.key(obj)
         out: list[Event] = []
         cut = self._blocks.take(key)
         if cut is not None:
             out.append(self.complete(cut, {}, incomplete=True))
-            if cut.of == "call":
-                # end the call that was cut, so that the new call with its id gets another one
-                self._calls.match_result(cut.name, _wire_id(cut))
         if form.of == "call":
-            self._calls.open_call(name, text_of(obj, form.id))
+            wire_id = text_of(obj, form.id)
+            if not wire_id:
+                return self._run.unknown(obj)
+            if self._calls.state_of(wire_id) == "open":
+                # end the open call, so that the new call with its id gets another one
+                self._calls.match_result(name, wire_id)
+            self._calls.open_call(name, wire_id)
         ts, where = self._read_envelope(obj)
         note = {"start": note_difference(obj, {"type": form.start})}
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]

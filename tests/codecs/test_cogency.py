@@ -311,3 +311,11 @@ def test_a_viewer_sees_a_thought_before_its_next_line(tool):
     rest = [*decoder.feed(_text(lines[1])), *decoder.tick(2.0), *decoder.close()]
     assert [(e.type, e.content) for e in rest if e.type != "delta"] == [("think", text)]
     assert cogency.lines([*first, *rest]) == lines
+
+
+def test_pieces_of_a_thought_without_times_stay_lines_of_their_own(tool):
+    cogency = tool("cogency")
+    lines = [{"type": "think", "content": text} for text in ("a", "b")]
+    events = cogency.read([_text(line) for line in lines])
+    assert cogency.lines(events) == lines
+    assert cogency.lines(e for e in events if e.type != "delta") == lines

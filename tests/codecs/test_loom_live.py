@@ -317,3 +317,12 @@ def test_live_calls_of_a_sub_agent_have_ids_of_their_own(tool):
 def test_calls_that_come_whole_keep_their_ids(tool):
     frames = tool("loom").lines([ev.RunStart(), *streamed_call()[2:], ev.End()])
     assert {f["call_id"] for f in frames if "call_id" in f} == {"call_1_1"}
+
+
+def test_a_piece_of_the_arguments_of_an_open_call_is_an_extension(tool):
+    piece = {"type": "tool_call_chunk", "call_id": "c", "name": "sh", "arguments_delta": "{}"}
+    frames = [{"type": "tool_output", "call_id": "c", "name": "sh", "content": "a"}, piece]
+    loom = tool("loom")
+    events = loom.read(ndjson(*frames))
+    assert [e.type for e in events] == ["call", "progress", "extension"]
+    assert loom.lines(events) == frames

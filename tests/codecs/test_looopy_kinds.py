@@ -111,3 +111,15 @@ def test_an_event_line_with_the_name_of_a_mark_is_written_as_json(tool):
     looopy = tool("looopy")
     text = 'event: #raw\ndata: {"kind":"task-created","taskId":"t","x":true}\n\n'
     assert looopy.write(looopy.read(text)) == [text]
+
+
+def test_a_question_about_an_ended_call_is_an_extension(tool):
+    ids = {"taskId": "t", "toolCallId": "c", "toolName": "sh"}
+    objects = [
+        {"kind": "tool-complete", **ids, "success": True, "result": 1},
+        {"kind": "tool-input-required", **ids, "prompt": "Really?"},
+    ]
+    looopy = tool("looopy")
+    events = looopy.read("".join(json.dumps(o) + "\n" for o in objects))
+    assert [e.type for e in events] == ["call", "result", "extension"]
+    assert looopy.lines(events) == objects

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers.streams import sse
+from helpers.streams import sse, stored
 
 from agent_nb import events as ev
 
@@ -237,3 +237,36 @@ def test_a_second_input_of_an_open_call_is_an_extension(tool):
     events = codec.read("".join(json.dumps(o) + "\n" for o in (whole, whole)))
     assert [e.type for e in events] == ["call", "extension"]
     assert codec.lines(events) == [whole, whole]
+
+
+def test_an_output_of_a_call_whose_input_broke_off_comes_after_the_call(tool):
+    chunks = [START, {"type": "tool-output-error", **C, "errorText": "no"}]
+    codec = tool("ui-message")
+    events = codec.read("".join(json.dumps(o) + "\n" for o in chunks))
+    order = [(e.type, e.call_id, getattr(e, "incomplete", None)) for e in stored(events)]
+    assert order == [("call", "c", True), ("result", "c", None)]
+    assert codec.lines(events) == chunks
+
+
+@pytest.mark.parametrize("protocol", ["ui-message", "ag-ui"])
+def test_a_start_of_a_call_that_an_output_implied_is_another_call(tool, protocol):
+    chunks = [
+        {"type": "tool-output-available", **C, "output": 1, "preliminary": True},
+        START,
+        {"type": "tool-input-available", **C, "toolName": "x", "input": {}},
+    ]
+    if protocol == "ag-ui":
+        start = {"type": "TOOL_CALL_START", **C, "toolCallName": "x"}
+        chunks = [start, {"type": "TOOL_CALL_END", **C}, start]
+    codec = tool(protocol)
+    events = codec.read("".join(json.dumps(o) + "\n" for o in chunks))
+    assert [e.call_id for e in events if e.type == "call"] == ["c", "c#2"]
+    assert codec.lines(events) == chunks
+
+
+@pytest.mark.parametrize("protocol", ["ui-message", "ag-ui"])
+def test_a_start_of_a_call_without_an_id_is_an_extension(tool, protocol):
+    kind = {"ag-ui": "TOOL_CALL_START", "ui-message": "tool-input-start"}[protocol]
+    codec = tool(protocol)
+    events = codec.read((json.dumps({"type": kind}) + "\n") * 2)
+    assert [e.type for e in events] == ["extension", "extension"]

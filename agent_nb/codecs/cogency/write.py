@@ -101,7 +101,8 @@ class CogencyWriter:
     def _write_after_metrics(self, event: Event) -> list[Item]:
         """Return the metrics held back and the lines of an event."""
         metrics, self._held_metrics = self._held_metrics, []
-        note = note_of(event, NAME) or {}
+        own_note = note_of(event, NAME)
+        note = own_note or {}
         if isinstance(event, End):
             # how many of the metrics came before the `end` in the original stream
             held_count = note.get("held", 0)
@@ -111,7 +112,7 @@ class CogencyWriter:
         if isinstance(event, Result) and isinstance(batch_size, int):
             self._batch, self._batch_size = [event], batch_size
             return [*metrics, *self._release_batch()] if batch_size == 1 else metrics
-        if isinstance(event, Think) and note:
+        if isinstance(event, Think) and own_note is not None:  # {}: the lines were as ours
             pieces = split_with_notes(event, note, SHIFTS)
             return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
         return [*metrics, Item(self._line_with_tool(event))]

@@ -8,7 +8,8 @@ Rules
 - This other frame may add the id that the chunks lacked; an approval may also complete the
   arguments.
 - A start, output, end or approval of an unseen call opens an implicit call.
-- A `tool_call` with the id of an open call, or an end with the id of an ended one, is an extension.
+- A chunk or `tool_call` with the id of an open call, or an end with the id of an ended one, is an
+  extension.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.
 """
 
@@ -76,11 +77,12 @@ class ToolFrames:
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
 
     def _chunk(self, frame: Obj) -> list[Event]:
+        """Read a piece of the arguments of a call that is not open yet."""
         text, closing = frame.get("arguments_delta"), self._blocks.close()
-        if not isinstance(text, str):
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
+        if not isinstance(text, str) or self._calls.state_of(wire_id) == "open":
             return [*closing, *self._unknown(frame)]
-        name, location = text_of(frame, "name"), self._run.envelope(frame)
-        key = self._arguments.find_key(name, text_of(frame, "call_id"), text)
+        location, key = self._run.envelope(frame), self._arguments.find_key(name, wire_id, text)
         drawn = draw_chunk("call", text)
         return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn, where=location)]
 

@@ -5,7 +5,7 @@ Why apart from `task`: a call may be reported twice, by a public event and by an
 Rules
 - Only the first start and the first end of a call with an id count, public or `internal:*`; a later
   one is an extension.
-- A `tool-call` with the id of an open call is an extension.
+- A `tool-call` with the id of an open call, or a question about an ended one, is an extension.
 - A question about a call is open until it is answered or the call has a result. If the task ends
   as `awaiting` first, the call gets a result that repeats the question.
 """
@@ -129,6 +129,8 @@ class ToolEvents:
         return self._about_call(Result, obj, match, **fields)
 
     def _question(self, obj: Obj) -> list[Event]:
+        if self._calls.state_of(text_of(obj, "toolCallId")) == "over":
+            return self._unknown(obj)
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")

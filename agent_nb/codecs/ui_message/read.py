@@ -158,12 +158,14 @@ class UiMessageReader(BlockReader):
             return [*self._run.implicit_call(match, wire_id), report]
         if self._calls.state_of(wire_id) == "over":
             return self.unknown(obj)
+        block = self._blocks.take(TOOL.key(obj))  # of a call whose input broke off
+        cut = [self.complete(block, {}, incomplete=True)] if block is not None else []
         name = self._calls.tool_of(wire_id)
         match = self._calls.match_result(name, wire_id)
         status, content = _OUTPUTS[obj["type"]](obj)
         fields = {"call_id": match.call_id, "name": name, "status": status, "content": content}
         implicit = self._run.implicit_call(match, wire_id)
-        return [*implicit, self._run.line(Result, obj, **fields)]
+        return [*cut, *implicit, self._run.line(Result, obj, **fields)]
 
     def _approval(self, obj: Obj) -> list[Event]:
         wire_id = text_of(obj, "toolCallId")
