@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -98,7 +98,8 @@ def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[st
     if args_in_raw:
         packed["args"] = dict(_RAW)
     if isinstance(event, Think | Respond | Call) and len(event.chunks) >= SHORTEST_PACKED:
-        packed["chunks"] = _convert_chunks(pack_chunks, event.chunks)
+        with suppress(ValueError):  # malformed chunks stay as they are
+            packed["chunks"] = pack_chunks(event.chunks)
     return packed
 
 
@@ -115,14 +116,6 @@ def _decode_json(raw: Any) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
         return None
-
-
-def _convert_chunks(convert: Callable[[str], str], text: str) -> str:
-    """Return the converted `text`, or `text` itself if it is not a valid chunk string."""
-    try:
-        return convert(text)
-    except ValueError:
-        return text
 
 
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
@@ -148,12 +141,9 @@ def _read_plain(obj: dict[str, Any], position: int, run: str) -> Event | None:
             return None
         if b"null" in text and msgspec.json.decode(text) != fields:  # it stands for nan
             return None
-        event = decode_event(text)
+        return decode_event(text)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return None
-    if isinstance(event, Think | Respond | Call) and event.chunks:
-        return msgspec.structs.replace(event, chunks=_convert_chunks(unpack_chunks, event.chunks))
-    return event
 
 
 def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
@@ -169,9 +159,6 @@ def _read_packed(obj: dict[str, Any], position: int, run: str, unpacker: Unpacke
     if args_in_raw:
         decoded = _decode_json(fields.get("raw_args"))
         fields["args"] = decoded if isinstance(decoded, dict) else {}
-    chunks = fields.get("chunks")
-    if isinstance(chunks, str) and chunks:
-        fields["chunks"] = _convert_chunks(unpack_chunks, chunks)
     return event_from({**({"run": run} if run else {}), **fields, "seq": position})
 
 
@@ -210,18 +197,19 @@ def _in_order_of(value: Any, like: Any) -> Any:
 
 
 def _refit_chunks(event: Think | Respond | Call) -> Event:
-    """Return the event with `chunks` whose lengths add up to the length of its text.
+    """Return the event with unpacked `chunks` whose lengths add up to the length of its text.
 
     The recorded lengths may add up to another: the text now has the reader's home folder, not the
     writer's. Malformed chunks are dropped.
     """
     text = block_text(event)
     try:
-        pairs = list(decode_chunks(event.chunks))
+        chunks = unpack_chunks(event.chunks)
+        pairs = list(decode_chunks(chunks))
     except ValueError:
         return msgspec.structs.replace(event, chunks="")
-    if sum(n for n, _ in pairs) == len(text):
-        return event
+    if not pairs or sum(n for n, _ in pairs) == len(text):
+        return msgspec.structs.replace(event, chunks=chunks)
     fitted, remaining = [], len(text)
     for n, gap in pairs:
         fitted.append((min(n, remaining), gap))
