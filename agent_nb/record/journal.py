@@ -105,7 +105,7 @@ class Journal:
         try:
             self._write(self._encode(event) + b"\n")
         except OSError as fault:
-            where = shorten_path(self.path.parent) if self.path is not None else "its folder"
+            where = shorten_path(self._where or self.folder())
             lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
             self._end(
                 f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."

@@ -69,11 +69,8 @@ def summarize_rows(
     if interval is not None and bounded:
         interval = interval.within(0, 1)
     figure = f"{'share' if is_share else 'mean'} of {count_noun(len(scores), 'row')}"
-    asked = _describe_repeats(repeats, agree=is_share and bounded)
-    interval_words = _describe_interval(interval, scores, "all rows have the same score")
-    return Statistic(
-        exact_mean(scores), interval, len(scores), f"{figure}{asked}; {interval_words}"
-    )
+    figure += _describe_repeats(repeats, agree=is_share and bounded)
+    return _make_statistic(figure, scores, interval, "all rows have the same score")
 
 
 def summarize_pairs(
@@ -98,11 +95,8 @@ def summarize_pairs(
         interval = interval.within(-1, 1)
     noun = "difference of two shares over" if is_share else "mean difference of"
     figure = f"{noun} the same {count_noun(len(a), 'row')}"
-    asked = _describe_repeats(repeats, agree=is_share and bounded)
-    interval_words = _describe_interval(interval, differences, "all rows differ by the same")
-    return Statistic(
-        exact_mean(differences), interval, len(a), f"{figure}{asked}; {interval_words}"
-    )
+    figure += _describe_repeats(repeats, agree=is_share and bounded)
+    return _make_statistic(figure, differences, interval, "all rows differ by the same")
 
 
 def _is_zero_one(scores: Sequence[float]) -> bool:
@@ -119,12 +113,17 @@ def _describe_repeats(repeats: int, *, agree: bool) -> str:
     return f", each {'the same in all' if agree else 'the mean of'} {repeats} repeats"
 
 
-def _describe_interval(interval: Interval | None, values: Sequence[float], no_spread: str) -> str:
-    """Return an interval in words, or why there is none.
+def _make_statistic(
+    figure: str, values: Sequence[float], interval: Interval | None, no_spread: str
+) -> Statistic:
+    """Return the mean of `values`; its description names the `figure` and the interval.
 
-    `no_spread`: the reason to give if there are enough values.
+    `no_spread`: the reason to give if enough values have no interval.
     """
     if interval is not None:
-        return f"{interval.level * 100:g} % {interval.method} interval"
-    reason = f"fewer than {FEWEST} rows" if len(values) < FEWEST else no_spread
-    return f"no interval: {reason}"
+        words = f"{interval.level * 100:g} % {interval.method} interval"
+    elif len(values) < FEWEST:
+        words = f"no interval: fewer than {FEWEST} rows"
+    else:
+        words = f"no interval: {no_spread}"
+    return Statistic(exact_mean(values), interval, len(values), f"{figure}; {words}")

@@ -46,12 +46,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     issue: int = 0
 
 
-class Returned(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a row, and the unsigned record of its run (None: no run began)."""
+class Returned(Answered, frozen=True, kw_only=True):
+    """An answered row as a worker returns it."""
 
     version: str = __version__
-    result: RowResult
-    record: Record | None = None
 
 
 class VersionSkew(ValueError):  # noqa: N818  (it names what is wrong between two messages)
