@@ -113,6 +113,10 @@ SAME = {
         "<Task pending name='Task-9' coro=<f()>>",
     ),
     "the working folder": ("read /srv/a/d.csv", "read /data/b c/d.csv"),
+    "paths as keys in another order": (
+        {"/srv/a/x": 1, "/srv/a/y": 2},
+        {"/data/b c/y": 2, "/data/b c/x": 1},
+    ),
     "the temporary folder": ("wrote /tmp/tmpab12cd34/q", "wrote /var/tmp/tmp98_fedcb/q"),
     "a temporary folder with a name": (
         "/tmp/run-ab12cd34/x.csv",

@@ -132,12 +132,13 @@ class _Comparison:
         return both_numbers and self._same_texts(str(recorded), str(fresh))
 
     def _same_mappings(self, recorded: dict[str, Any], fresh: dict[str, Any]) -> bool:
-        """Compare members with equal keys, then the other members in their order.
+        """Compare members with equal keys, then the other members in the order of their keys.
 
-        Keys that differ may still be the same to `_same_texts`: paths, say.
+        Keys that differ may still be the same to `_same_texts`, such as paths. Their order in the
+        object does not count: Jupyter sorts the keys when it saves a notebook.
         """
-        recorded_only = [key for key in recorded if key not in fresh]
-        fresh_only = [key for key in fresh if key not in recorded]
+        recorded_only = sorted(recorded.keys() - fresh.keys())
+        fresh_only = sorted(fresh.keys() - recorded.keys())
         if len(recorded_only) != len(fresh_only):
             return False
         shared = ((key, key) for key in recorded if key in fresh)
