@@ -29,8 +29,8 @@ from ..wire import Shown
 # The names of pictures in an older result: of Matplotlib (repr and str), IPython and PIL, of
 # displays ("PNG 700 × 300 pixels"), and of mime bundles ("(image/png, 12,345 bytes)").
 _OLD_WORDS = (
-    r"<Figure size [^>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
-    r"|<PIL\.[^>\n]*>|\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
+    r"<Figure size [^<>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
+    r"|<PIL\.[^<>\n]*>|\b\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
 )
 # a line with only such a name, or a name as written now: [figure 1: 700×300 pixels], [figure 1]
 _PICTURE_LINE = re.compile(

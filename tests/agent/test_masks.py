@@ -416,6 +416,14 @@ def test_a_number_too_large_for_a_date_is_compared(digits):
     assert not compare_results(old, new, RECORDED, NOW).same
 
 
+@pytest.mark.parametrize(
+    "text", ["3." + "1" * 200_000, "Thread(" + ", 1" * 60_000, "1.5 ms ± " * 20_000]
+)
+def test_a_long_text_is_compared_without_endless_search(text):
+    measures = Measures(clock=True)
+    assert not compare_results(text, f"{text}2", RECORDED, NOW, measures=measures).same
+
+
 @pytest.mark.parametrize("elapsed", ["::", "1:2:3:4", "1.2.3:4"])
 def test_a_time_that_no_shell_prints_is_compared(elapsed):
     old, new = (f"0.0{n}user 0.00system {elapsed}elapsed 9%CPU" for n in "12")

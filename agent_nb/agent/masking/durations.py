@@ -43,7 +43,7 @@ _CLOCK_FORMS = (
     rf"{_ALONE}(?P<time>\d:\d\d:\d\d\.\d+){_BEHIND}",
     # 900 rows/s; 12.5 pages/s: units that are not listed need a decimal point
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)\b",
-    rf"{_ALONE}(?P<rate>{_DECIMAL}) ?(?P<unit>\w+/s)\b",
+    rf"{_ALONE}(?P<rate>{_DECIMAL}) ?(?P<unit>[^\W\d]\w*/s)\b",
     # 1min 3s; 900 µs; 1.5 seconds
     rf"{_ALONE}(?P<time>(?:\d+ ?(?:h|min|m) ?){{1,3}}{_NUMBER} ?s){_BEHIND}",
     rf"{_ALONE}(?P<time>{_NUMBER} ?(?:ns|µs|μs|us|ms)){_BEHIND}",

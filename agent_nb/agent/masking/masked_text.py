@@ -139,7 +139,7 @@ _TIMING = tuple(
     for pattern, replacement in (
         (r"(?m)^(CPU times: |Wall time: )[^\n]*$", r"\1…"),
         (
-            r"(?<![\d.])[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)",
+            r"(?<![\d.])[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(±]* per loop \(mean ± std\. dev\. of [^\n)]*\)",
             "… per loop",
         ),
         (rf"\n{_SLOW}|^{_SLOW}\n?", ""),
@@ -155,7 +155,7 @@ _GENERAL = tuple(
         ("cell number", r"ipykernel_\d+[/\\]\d+\.py", "ipykernel"),
         # <object at 0x7f…>, <Thread(Thread-3 (work), started 1402…)>, <Task … name='Task-7'
         ("address", r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])", "0x…"),
-        ("thread", r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)", r"\1…\2 …"),
+        ("thread", r"(?<=Thread\()((?:Thread-)?)\d*+([^<>,]*,[^<>]*?) \d+(?=\)>)", r"\1…\2 …"),
         ("task", r"(?<=<Task )(\w+ name='Task-)\d+", r"\1…"),
         # (image/png, 12,345 bytes)
         ("picture", r"\((image/[\w.+-]+), [\d,]+ bytes\)", r"(\1)"),
