@@ -67,11 +67,8 @@ class Folds:
                 gives_way = filled or card.key in self._folding
                 # the topmost of these cards folds next: the loop comes to it last
                 folding = card.key if state[0] and state[1] and gives_way else folding
-            lines_below = (
-                min(MOST_LINES, lines_below + count_lines((node,)))
-                if lines_below < MOST_LINES
-                else MOST_LINES
-            )
+            if lines_below < MOST_LINES:  # more lines decide nothing
+                lines_below += count_lines((node,))
         self.moving = bool(folding)
         if folding and now is not None:
             self._lower_card(folding, now)
@@ -91,8 +88,10 @@ class Folds:
             return fold.open, 0
         # a new card is open, unless it has ended and those below are as high already; an open one
         # gets more room as it grows, but never less, so that nothing below it jumps up
-        is_open, lines = before = self.states.get(key, (not filled, 0))
-        return before if key in self._folding or not is_open else (True, max(lines, room(fold)))
+        is_open, lines = self.states.get(key, (not filled, 0))
+        if is_open and key not in self._folding:
+            lines = max(lines, room(fold))
+        return is_open, lines
 
     def _apply_state(self, key: str, node: Node) -> Node:
         """Return the node of a card in its state; an unchanged one is reused."""

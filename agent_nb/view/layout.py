@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .cards.base import Context, draw
 from .folds import Folds
@@ -28,11 +29,8 @@ class Layout:
 
     def __init__(self, context: Context | None = None) -> None:
         self._context = context or Context()
-        # key of a card: what its node depends on, and the node
+        # key of a card, a panel or the header: what its node depends on, and the node
         self._drawn: dict[str, tuple[object, Node | None]] = {}
-        # key of a panel: the nodes of its steps, and the panel
-        self._panels: dict[str, tuple[tuple[Node, ...], Panel]] = {}
-        self._header: tuple[object, Node | None] = (None, None)  # as in `_drawn`
         self.folds = Folds()
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
@@ -70,12 +68,7 @@ class Layout:
             context.inserting,
             context.chosen,
         )
-        cached = self._drawn.get(card.key)
-        if cached is not None and cached[0] == depends_on:
-            return cached[1]
-        node = draw(card, context)
-        self._drawn[card.key] = (depends_on, node)
-        return node
+        return self._reuse(card.key, depends_on, lambda: draw(card, context))
 
     def _draw_header(self, view: RunView, context: Context) -> Node | None:
         """Return the header; if only figures changed, the last one until the second is over."""
@@ -87,20 +80,21 @@ class Layout:
             tuple(t.text for t in node.left),  # `node.right` has the figures
             tuple((b.key, b.label, b.enabled) for b in node.buttons),
         )
-        if self._header[0] != depends_on:
-            self._header = (depends_on, node)
-        return self._header[1]
+        return self._reuse("header", depends_on, lambda: node)
 
     def _make_panel(self, steps: list[Step]) -> list[Section]:
         """Return a section with the steps, [] if none; an unchanged panel is reused."""
         if not steps:
             return []
-        key = f"panel-{steps[0].key}"
-        children = tuple(s.child for s in steps)
-        cached = self._panels.get(key)
-        if cached is None or cached[0] != children:
-            cached = self._panels[key] = (children, Panel(tuple(steps)))
-        return [Section(key, cached[1])]
+        key, children = f"panel-{steps[0].key}", tuple(s.child for s in steps)
+        panel = self._reuse(key, children, lambda: Panel(tuple(steps)))
+        return [Section(key, panel)] if panel else []
+
+    def _reuse(self, key: str, depends_on: object, make: Callable[[], Node | None]) -> Node | None:
+        """Return the node that was made for `key` last, a new one if what it depends on changed."""
+        if key not in self._drawn or self._drawn[key][0] != depends_on:
+            self._drawn[key] = (depends_on, make())
+        return self._drawn[key][1]
 
 
 def page(view: RunView, context: Context | None = None) -> Page:

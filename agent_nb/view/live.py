@@ -159,11 +159,6 @@ class LiveView:
         return opened
 
     @property
-    def fault(self) -> Exception | None:
-        """The last exception of the painter, or None."""
-        return self.renderer.fault
-
-    @property
     def caught_up(self) -> bool:
         """Whether every event so far is shown."""
         return self.renderer.caught_up

@@ -89,15 +89,9 @@ class Presses:
 
     def restart(self) -> None:
         """Forget the presses in the old view: another one replaces it."""
-        for container in (
-            self.pressed,
-            self.opened,
-            self.schemas,
-            self.faults,
-            self.folds,
-            self._checks,
-        ):
-            container.clear()
+        by_question = (self.opened, self.schemas, self.faults, self._checks)
+        for state in (self.pressed, self.folds, *by_question):
+            state.clear()
         self.chosen = ""
 
     def _read_reason(self, about: str) -> dict[str, str]:

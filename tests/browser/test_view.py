@@ -71,7 +71,7 @@ for word in "The **answer** is here.".split(" "):
 log.append(e.Respond(block="r", content="The **answer** is here. "))
 log.append(e.End())
 view.close(make_bundle(log))
-print("acts:", acts, "fault:", view.fault)
+print("acts:", acts, "fault:", view.renderer.fault)
 """
 
 

@@ -134,7 +134,7 @@ def test_the_static_bundle_is_published_even_if_painting_failed(front, monkeypat
     view = LiveView.open(log, ViewOptions(kind="widgets"), publish=front)
     monkeypatch.setattr(view._painter, "paint", lambda *_: 1 / 0)
     replayed(view, rich.seen, log)
-    assert isinstance(view.fault, ZeroDivisionError)
+    assert isinstance(view.renderer.fault, ZeroDivisionError)
     assert front.sent[-1][0] == make_bundle(log)
     assert log.faults == []
 

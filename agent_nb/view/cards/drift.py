@@ -40,8 +40,6 @@ def _draw_difference(payload: Any) -> Node:
     head = Row(
         (T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(sentence)), wrap=True
     )
-    texts = (bounded(str(fields.get(side, "")), LONGEST) for side in ("recorded", "fresh"))
-    sides = SideBySide(*texts).rows()
-    return (
-        Stack((head, Table(("", "recorded", "now"), tuple(sides), sides=True))) if sides else head
-    )
+    recorded, fresh = (bounded(str(fields.get(k, "")), LONGEST) for k in ("recorded", "fresh"))
+    rows = tuple(SideBySide(recorded, fresh).rows())
+    return Stack((head, Table(("", "recorded", "now"), rows, sides=True))) if rows else head

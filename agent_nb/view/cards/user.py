@@ -12,12 +12,12 @@ from __future__ import annotations
 from itertools import takewhile
 
 from ..format import clip_text, count_noun
-from ..nodes import Fold, Node, Pre, Row, Stack, T
+from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import UserCard
 from ..values import bounded, pictures
 from .base import Context
 
-LINE = 140  # characters
+LONGEST_LINE = 140  # characters
 
 
 def card(state: UserCard, context: Context) -> Node | None:
@@ -29,15 +29,13 @@ def card(state: UserCard, context: Context) -> Node | None:
     before_code = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
     left = (
         T("❯ ", tone="muted", label="You:"),
-        T(clip_text(" ".join(before_code), LINE), tone="muted"),
+        T(clip_text(" ".join(before_code), LONGEST_LINE), tone="muted"),
     )
-    images = pictures(state.attachments)
-    if len(lines) <= 1 and len(state.text) <= LINE and not images:
+    shown_attachments = pictures(state.attachments)
+    if len(lines) <= 1 and len(state.text) <= LONGEST_LINE and not shown_attachments:
         return Row(left)
-    body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
+    body = (*((Pre(bounded(state.text)),) if lines else ()), *shown_attachments)
     size = "prompt" if len(lines) <= 1 else count_noun(len(lines), "line")
-    count = sum(str(a.get("media_type", "")).startswith("image/") for a in state.attachments)
-    images_too = f", {count_noun(count, 'picture')}" if count else ""
-    title = (T(size + images_too, tone="muted"),)
-    fold = Fold((Row(left, title),), body, title=clip_text(state.text, LINE))
-    return Stack((fold,))
+    images = sum(str(a.get("media_type", "")).startswith("image/") for a in state.attachments)
+    right = T(f"{size}, {count_noun(images, 'picture')}" if images else size, tone="muted")
+    return Fold((Row(left, (right,)),), body, title=clip_text(state.text, LONGEST_LINE))
