@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from markdown_it.token import Token
@@ -85,6 +85,14 @@ class Open(msgspec.Struct, frozen=True):
     number: int | None = None
 
 
+class Page(NamedTuple):
+    """A page of a block; `open`: that of an open end which begins with this page."""
+
+    segment: Segment
+    first_line: int
+    open: Open
+
+
 class Splitter:
     """Text in, finished segments out. `rest` is the open end, `open` the block that it continues.
 
@@ -144,66 +152,45 @@ class Splitter:
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
         ended = takes_all or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
         for block in blocks if ended else blocks[:-1]:
-            out.extend(self._cut(block, source, lines)[0])
+            out.extend(page.segment for page in self._cut(block, source, lines))
             self.open = Open()
         if ended:
             self.references.update(definitions)
             self.rest, self._unfinished = self.rest[len(window) :], 0
             return not takes_all
-        self._leave(blocks[-1:], definitions, source, lines, out)
+        start, head = 0, len(self.open.head)  # `start`: the line at which the open end begins
+        for block in blocks[-1:]:
+            *finished, last = self._cut(block, source, lines)
+            out.extend(page.segment for page in finished)
+            start, self.open = last.first_line, last.open if finished else self.open
+        taken = max(0, lines[start] - head)  # characters; the head is not in `rest`
+        # definitions below `start` stay in the open end, which is parsed again
+        self.references.update({k: v for k, v in definitions.items() if v["map"][1] <= start})
+        self.rest, self._unfinished = self.rest[taken:], 0 if taken else len(window)
         return True
 
-    def _leave(
-        self,
-        last: list[Block],
-        references: dict[str, Any],
-        source: str,
-        lines: list[int],
-        out: list[Segment],
-    ) -> None:
-        """Keep the last block open, without its finished pages."""
-        start, head = (last[0].start if last else 0), len(self.open.head)
-        if last:
-            pages, opens = self._cut(last[0], source, lines)
-            out.extend(pages[:-1])
-            if opens:
-                start, self.open = opens[-1]
-        finished = max(0, lines[start] - head)  # characters; the head is not in `rest`
-        # definitions below `start` stay in the open end, which is parsed again
-        self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
-        self.rest = self.rest[finished:]
-        self._unfinished = 0 if finished else len(source) - head
-
-    def _cut(
-        self, block: Block, source: str, lines: list[int]
-    ) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block, and for all but the first its first line and its `Open`."""
+    def _cut(self, block: Block, source: str, lines: list[int]) -> list[Page]:
+        """Return the pages of a block, one if it is short; `lines`: where each line begins."""
         open_block = self.open if block.start == 0 else Open()
         units = block.units()
         cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
         if not cut_lines:
             text = source[lines[block.start] : lines[block.end]]
-            return [
-                Segment(
-                    text,
-                    not open_block.cut,
-                    True,
-                    open_block.number,
-                    None if open_block.cut else block.tokens,
-                )
-            ], []
+            tokens = None if open_block.cut else block.tokens
+            segment = Segment(text, not open_block.cut, True, open_block.number, tokens)
+            return [Page(segment, block.start, open_block)]
         head = _head(block, source, lines)
         first = open_block.number if open_block.number is not None else _first_number(block)
-        pages, opens = [], []
+        pages = []
         for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
-            opened = begin != block.start
-            text = (head if opened else "") + source[lines[begin] : lines[end]]
             # the number of the item that begins at `begin`, counted from the block's first item
             number = None if first is None else first + bisect_right(units, begin) - 1
-            pages.append(Segment(text, not (opened or open_block.cut), end == block.end, number))
-            if opened:
-                opens.append((begin, Open(head, True, number)))
-        return pages, opens
+            opened = open_block if begin == block.start else Open(head, True, number)
+            text = ("" if opened is open_block else head) + source[lines[begin] : lines[end]]
+            pages.append(
+                Page(Segment(text, not opened.cut, end == block.end, number), begin, opened)
+            )
+        return pages
 
 
 def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
