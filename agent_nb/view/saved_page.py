@@ -20,6 +20,12 @@ from .state.fold import RunView
 
 #: What became of a run: it goes on, its kernel ended before it did, it ended, or unknown.
 Fate = Literal["going on", "gone", "ended", "unknown"]
+_FATES: dict[Fate, str] = {
+    "going on": "Saved while the run went on. If it has ended since",
+    "gone": "The kernel ended before the run did. To have what came",
+    "ended": "The run ended, and this page did not hear of it. To have it here",
+    "unknown": "It is not known how this run ended. To have it here",
+}
 
 
 @dataclass(frozen=True)
@@ -51,21 +57,10 @@ class Recovery:
         """Return the static forms of the run's page, from its events so far."""
         if fate == "gone":
             # close open events, but add no end of the run: the advice says what happened
-            events = [
-                e
-                for e in complete_log(list(events))
-                if e.span or e.type not in ("interrupt", "end")
-            ]
-        advice = self.advice(
-            {
-                "going on": "Saved while the run went on. If it has ended since",
-                "gone": "The kernel ended before the run did. To have what came",
-                "ended": "The run ended, and this page did not hear of it. To have it here",
-                "unknown": "It is not known how this run ended. To have it here",
-            }[fate]
-        )
+            completed = complete_log(list(events))
+            events = [e for e in completed if e.span or e.type not in ("interrupt", "end")]
         static_page = page(RunView().extend(events), Context(alive=fate == "going on"))
-        forms = page_forms(add_advice(static_page, advice))
+        forms = page_forms(add_advice(static_page, self.advice(_FATES[fate])))
         return {**forms, "text/html": f'<div class="{self.SAVED}">{forms["text/html"]}</div>'}
 
 

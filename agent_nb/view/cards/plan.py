@@ -41,8 +41,9 @@ def card(state: PlanCard, context: Context) -> Node:
         title, (figures, status) = "Tree of thought", _describe_tree(state, drawing)
     else:
         title, (figures, status) = "Graph of thought", _describe_graph(state)
-    branches = tuple(drawing.branch(t, 0) for t in state.root.children if drawing.has_room())
-    left_out = (text_row(f"… {drawing.left_out():,} more"),) if drawing.left_out() else ()
+    branches = tuple(drawing.draw_branch(t, 0) for t in state.root.children if drawing.has_room())
+    more = drawing.count_left_out()
+    left_out = (text_row(f"… {more:,} more"),) if more else ()
     remarks = [text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:MOST_BRANCHES]]
     if (unseen := len(state.remarks) - MOST_BRANCHES) > 0:
         remarks.append(text_row(f"… {unseen:,} more remarks"))
@@ -58,11 +59,10 @@ def card(state: PlanCard, context: Context) -> Node:
 
 def _describe_tree(state: PlanCard, drawing: _Drawing) -> tuple[str, T]:
     """Return the figures of a tree, and the score of the newest chosen candidate."""
-    count = _size(state.root)
     back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
-    figures = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
+    figures = join_parts(count_noun(drawing.total, "candidate"), f"depth {len(state.chosen)}", back)
     score = state.chosen[-1].score if state.chosen else None
-    return figures, T("" if score is None else f"score {drawing.figure(score)}", tone="ok")
+    return figures, T("" if score is None else f"score {drawing.format_score(score)}", tone="ok")
 
 
 def _describe_graph(state: PlanCard) -> tuple[str, T]:
@@ -91,19 +91,19 @@ class _Drawing:
     def __init__(self, state: PlanCard) -> None:
         self._graph, self._over = state.shape == "graph", state.over
         self._path = {id(t) for t in state.path}
-        self._all = _size(state.root)
-        self._drawn = 0
-        scores = [t.score for t in _thoughts(state.root) if t.score is not None]
+        thoughts = _list_thoughts(state.root)
+        self.total, self._drawn = len(thoughts), 0
+        scores = [t.score for t in thoughts if t.score is not None]
         # the scale of the bars: 0 to 1, or wider if a score is outside
         self._least, self._most = min([0.0, *scores]), max([1.0, *scores])
 
     def has_room(self) -> bool:
         return self._drawn < MOST_BRANCHES
 
-    def left_out(self) -> int:
-        return self._all - self._drawn
+    def count_left_out(self) -> int:
+        return self.total - self._drawn
 
-    def branch(self, thought: Thought, depth: int) -> Branch:
+    def draw_branch(self, thought: Thought, depth: int) -> Branch:
         """Return a thought with its children, as many as may still be drawn."""
         self._drawn += 1
         lost = self._over and thought.status == "running"
@@ -113,62 +113,60 @@ class _Drawing:
         line = T(clip_text(thought.text, LONGEST_LINE), tone=text, bold=on_path, mono=self._graph)
         left = (T(f"{mark} ", tone=tone, label=word or thought.status), line)
         below = tuple(
-            self.branch(t, depth + 1)
+            self.draw_branch(t, depth + 1)
             for t in thought.children
             if depth < MOST_LEVELS and self.has_room()
         )
         return Branch(
-            Row((*left, *_note(thought)), self._right(thought, tone, word)),
-            (*below, *_waiting(thought)),
-            _detail(thought),
-            "" if thought.score is None else self.figure(thought.score),
-            self._share(thought),
+            Row((*left, *_draw_note(thought)), _describe_effort(thought, tone, word)),
+            (*below, *_draw_unnamed(thought)),
+            _draw_cut_texts(thought),
+            "" if thought.score is None else self.format_score(thought.score),
+            self._find_bar_length(thought),
             tone,
             strong=on_path,
         )
 
-    def figure(self, score: float) -> str:
+    def format_score(self, score: float) -> str:
         """Return a score as text; two decimals if all are within ±1, so that they line up."""
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
-    def _share(self, thought: Thought) -> float | None:
-        """Return the place of a score on the scale of the bars, 0 to 1; None without a score."""
+    def _find_bar_length(self, thought: Thought) -> float | None:
+        """Return the length of a score's bar, 0 to 1; None without a score."""
         if thought.score is None:
             return None
         return (thought.score - self._least) / (self._most - self._least)
 
-    def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
-        tries = count_noun(thought.tries, "try") if thought.tries > 1 else ""
-        text = join_parts(word, tries, format_duration(thought.seconds) if thought.seconds else "")
-        return (T(text, tone=tone),) if text else ()
+
+def _describe_effort(thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
+    """Return the right side of a thought's line: status, tries and duration, if known."""
+    tries = count_noun(thought.tries, "try") if thought.tries > 1 else ""
+    text = join_parts(word, tries, format_duration(thought.seconds) if thought.seconds else "")
+    return (T(text, tone=tone),) if text else ()
 
 
-def _note(thought: Thought) -> tuple[T, ...]:
+def _draw_note(thought: Thought) -> tuple[T, ...]:
+    if not thought.note:
+        return ()
     tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
-    if thought.note:
-        return (
-            T(
-                f"  {clip_text(thought.note, LONGEST_LINE)}",
-                tone=tones.get(thought.status, "muted"),
-            ),
-        )
-    return ()
+    tone = tones.get(thought.status, "muted")
+    return (T(f"  {clip_text(thought.note, LONGEST_LINE)}", tone=tone),)
 
 
-def _detail(thought: Thought) -> tuple[Node, ...]:
+def _draw_cut_texts(thought: Thought) -> tuple[Node, ...]:
     """Return in full the texts that are cut on the line."""
     long = [text for text in (thought.text, thought.note) if len(text) > LONGEST_LINE]
     return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
 
 
-def _waiting(thought: Thought) -> tuple[Branch, ...]:
+def _draw_unnamed(thought: Thought) -> tuple[Branch, ...]:
     """Return a line with the number of nodes that were added here and have not appeared yet."""
     if thought.unnamed:
         return (Branch(text_row(f"○ {count_noun(thought.unnamed, 'node')} added")),)
     return ()
 
 
-def _thoughts(root: Thought) -> list[Thought]:
+def _list_thoughts(root: Thought) -> list[Thought]:
     """Return all thoughts below the root, in no order."""
     thoughts, todo = [], list(root.children)
     while todo:
@@ -176,7 +174,3 @@ def _thoughts(root: Thought) -> list[Thought]:
         thoughts.append(thought)
         todo += thought.children
     return thoughts
-
-
-def _size(root: Thought) -> int:
-    return len(_thoughts(root))

@@ -18,7 +18,7 @@ def card(state: RetryCard, context: Context) -> Node:
     if not state.done:
         now = state.since if context.now is None else context.now  # without a clock, the whole wait
         seconds_left = state.since + pause - now if state.since else 0.0
-        return row(why, len(state.failures) + 1, seconds_left)
+        return draw_try(why, len(state.failures) + 1, seconds_left)
     tries = f"waited {format_duration(state.waited)}, {count_noun(state.tries, 'try')}"
     outcome = Row(
         (T("↻ ", tone="muted", label="Retry"), T(clip_text(why, 300), tone="muted")),
@@ -29,10 +29,13 @@ def card(state: RetryCard, context: Context) -> Node:
     return outcome
 
 
-def row(why: str, number: int, rest: float) -> Row:
-    """Return the row of try `number` in `rest` seconds (0 or less: due or unknown), after `why`."""
-    seconds = max(1, round(rest))
+def draw_try(why: str, number: int, seconds_left: float) -> Row:
+    """Return the row of try `number`, which follows in some seconds (0 or less: now or unknown).
+
+    `why`: the failure before it.
+    """
+    seconds = max(1, round(seconds_left))
     wait = format_duration(seconds) if seconds >= MINUTE else f"{seconds} s"
-    when = f"trying again in {wait}" if rest > 0 else "trying again"
+    when = f"trying again in {wait}" if seconds_left > 0 else "trying again"
     left = (T("↻ ", tone="wait", label="Retry"), T(clip_text(why, 300), tone="wait", bold=True))
     return Row(left, (T(f"{when} · try {number}", tone="muted"),))

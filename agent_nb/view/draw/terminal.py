@@ -144,7 +144,7 @@ class TextPainter:
     def _print_retry(self, card: RetryCard) -> None:
         """Print a line for each wait, and one for all of them at the end."""
         for number, (why, pause) in enumerate(card.failures, 2):
-            self._print_once(f"try {number}", text.draw(retry.row(why, number, pause)))
+            self._print_once(f"try {number}", text.draw(retry.draw_try(why, number, pause)))
         if card.done:
             self._print_whole(card)
 
