@@ -124,14 +124,10 @@ def count_lines(parts: Iterable[Node]) -> int:
     """
     lines = 0
     for node in parts:
-        lines += _COUNT.get(type(node), _count_other)(node)
+        lines += _COUNT[type(node)](node) if type(node) in _COUNT else 1
         if lines >= MOST_LINES:
             return MOST_LINES
     return lines
-
-
-def _count_other(node: Node) -> int:
-    return 1
 
 
 def _count_text(text: str) -> int:
@@ -139,9 +135,8 @@ def _count_text(text: str) -> int:
 
 
 def _count_prose(node: nodes.Prose) -> int:
-    return (
-        MOST_LINES if len(node.text) > MOST_LINES * LETTERS else _count_text(str(node.text).strip())
-    )
+    is_long = len(node.text) > MOST_LINES * LETTERS
+    return MOST_LINES if is_long else _count_text(str(node.text).strip())
 
 
 def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
@@ -151,10 +146,6 @@ def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
 
 def _count_fold(node: Fold) -> int:
     return count_lines((*node.summary, *(node.body if node.open or node.gives_way else ())))
-
-
-def _count_json(node: nodes.Json) -> int:
-    return len(node.value) if isinstance(node.value, dict | list) else 1
 
 
 # type of a node -> the function that counts its lines; other nodes take one line
@@ -168,7 +159,7 @@ _COUNT: dict[type[Node], Callable[[Any], int]] = {
     nodes.Diff: _count_box,
     nodes.Bar: lambda node: 2,
     nodes.Prose: _count_prose,
-    nodes.Json: _count_json,
+    nodes.Json: lambda node: len(node.value) if isinstance(node.value, dict | list) else 1,
     nodes.Tree: lambda node: len(node.branches),
     nodes.Table: lambda node: min(SCROLLS, len(node.rows) + 1),
     nodes.Image: lambda node: SCROLLS,

@@ -170,9 +170,9 @@ class LiveView:
         If nobody saw the page grow (`recorded`, or not `seen`), only the cards that a reader opened
         or closed.
         """
-        return (
-            {} if self._painter is None else self._painter.folds(by_reader=self._reader_folds_only)
-        )
+        if self._painter is None:
+            return {}
+        return self._painter.folds(by_reader=self._reader_folds_only)
 
     def follow(
         self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False

@@ -55,10 +55,9 @@ def escape_hidden(text: str, form: Literal["text", "line", "json", "code points"
 
 
 def _json_escape(character: str) -> str:
-    # a carriage return may end a line of the JSON itself; json.dumps leaves DEL as it is
-    return (
-        character if character == "\r" else json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
-    )
+    if character == "\r":  # it may end a line of the JSON itself
+        return character
+    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")  # json.dumps leaves DEL as it is
 
 
 def _code_point(match: re.Match[str]) -> str:

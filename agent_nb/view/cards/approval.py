@@ -177,10 +177,9 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
     about = _about(state)
     faults = context.faults.get(about, {})
     editable = fields.make_fields(args, context.schemas.get(about, {}))
+    key = _key("Shift+Enter")
     buttons = (
-        Button(
-            "submit", "Approve as edited", ids, tone="ok", busy="Approved", hint=_key("Shift+Enter")
-        ),
+        Button("submit", "Approve as edited", ids, tone="ok", busy="Approved", hint=key),
         Button("back", "Back", ids, hint=_key("Escape")),
     )
     editor = Editor(about, fields.add_faults(editable, faults), faults.get(fields.CALL, ""))
@@ -218,9 +217,6 @@ def decision_line(state: CallCard) -> Node | None:
     sentence = f"{who} {verb} {scope}" if who else f"{verb.capitalize()}: {scope}"
     # the result of a denied call gives its reason
     repeated = isinstance(state.content, str) and decision.reason in state.content
-    reason = (
-        f": {decision.reason}"
-        if decision.reason not in ("", SILENT_DENIAL) and not repeated
-        else ""
-    )
-    return text_row(f"{sentence}{reason}", wrap=True)
+    if decision.reason not in ("", SILENT_DENIAL) and not repeated:
+        sentence += f": {decision.reason}"
+    return text_row(sentence, wrap=True)

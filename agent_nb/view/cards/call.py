@@ -139,10 +139,8 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     if state.status == "waiting":
         return ()
     if state.status == "finished":
-        return chip(
-            state.early or "ok",
-            format_duration(max(0.0, state.ended - state.started)) if state.started else "",
-        )
+        ran = max(0.0, state.ended - state.started)
+        return chip(state.early or "ok", format_duration(ran) if state.started else "")
     is_timed = state.started and state.status == "running"
     ran = context.now - state.started if context.now is not None and is_timed else 0
     return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")

@@ -45,16 +45,12 @@ def card(state: InterruptCard, context: Context) -> Node:
     kind = "map" if state.mapped and state.reason == "user" else state.reason
     title, advice = REASONS.get(kind, ("Stopped", ""))
     limit, stopped_by = Interrupt.limit_in(state.detail), BY.get(state.detail)
+    detail = state.detail
     if stopped_by and state.reason == "user":
         title, detail = f"{title} {stopped_by}", ""
     elif limit and state.reason != "user":
-        title, detail = (
-            f"{Interrupt.AT_LIMIT.capitalize()}{limit}",
-            # after the limit, the detail may have a remark in brackets
-            state.detail.partition(" (")[2].rstrip(")"),
-        )
-    else:
-        detail = state.detail
+        title = f"{Interrupt.AT_LIMIT.capitalize()}{limit}"
+        detail = detail.partition(" (")[2].rstrip(")")  # it may end with a remark in brackets
     option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")
     if option and state.reason == "limit":
         advice = f"What came so far is kept; a higher limit is set with {option}."

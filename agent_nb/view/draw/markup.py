@@ -37,9 +37,8 @@ def run(node: nodes.T) -> str:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
     ink = theme.ink(node.tone)
     if node.hint:
-        return (
-            f'<span title="{text(node.hint)}">{run(msgspec.structs.replace(node, hint=""))}</span>'
-        )
+        content = run(msgspec.structs.replace(node, hint=""))
+        return f'<span title="{text(node.hint)}">{content}</span>'
     if node.label:
         glyph = theme.GLYPH if node.mono else ""
         return f'<span role="img" aria-label="{escape(node.label)}"{style(glyph, ink)}>{text(node.text)}</span>'
@@ -47,12 +46,11 @@ def run(node: nodes.T) -> str:
         tag = "span" if node.tone == "muted" else "code"
         code = f"<{tag}{style(theme.MONO, ink)}>{_code(node)}</{tag}>"
         return f"<b{style('font-weight:600')}>{code}</b>" if node.bold else code
-    tag, weight = (
-        ("b", "font-weight:600") if node.bold else ("i", "") if node.italic else ("span", "")
-    )
-    ends = theme.ENDS if node.cut else ""
+    tag = "b" if node.bold else "i" if node.italic else "span"
+    weight = "font-weight:600" if node.bold else ""
     # HTML would collapse two spaces; an en space is as wide as both
-    css, content = style(ink, weight, ends), text(node.text.replace("  ", "\u2002"))
+    content = text(node.text.replace("  ", "\u2002"))
+    css = style(ink, weight, theme.ENDS if node.cut else "")
     return f"<{tag}{css}>{content}</{tag}>" if css or tag != "span" else content
 
 

@@ -90,11 +90,7 @@ def formula(source: str) -> str:
 def _strip_delimiters(source: str) -> tuple[str, bool]:
     """Return the TeX between the delimiters, and whether it is a display formula."""
     for begin, end, block in _DELIMITERS:
-        if (
-            source.startswith(begin)
-            and source.endswith(end)
-            and len(source) >= len(begin) + len(end)
-        ):
+        if source.startswith(begin) and source.endswith(end) and len(source) >= len(begin + end):
             return source[len(begin) : -len(end)].strip(), block
     return source, source.startswith("\\begin{")
 
