@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -118,14 +119,15 @@ class _TimeRows:
 
     def _track_node(self, event: e.Node | e.Extension, at: float) -> None:
         """Add the row of a node of a foreign graph or of a graph of thought at its end."""
-        key, name, phase, result = _read_node(event)
-        if isinstance(event, e.Node) and "call_id" in (event.data or {}):
-            return  # a sub-agent: its time is in the row of its call
-        if phase == "enter":
-            self._spans[key] = (name, at, event.span.count("/"))
-        elif phase == "exit" and key in self._spans:
+        node = event if isinstance(event, e.Node) else _read_plan_node(event)
+        if node is None or "call_id" in (node.data or {}):
+            return  # with an id, it is a sub-agent: its time is in the row of its call
+        key = node.span or node.name
+        if node.phase == "enter":
+            self._spans[key] = (node.name or "node", at, event.span.count("/"))
+        elif key in self._spans:
             name, start, level = self._spans.pop(key)
-            note = "" if result in ("", "ok") else result
+            note = "" if node.result in ("", "ok") else node.result
             self._rows.append(TimeRow(name, (Segment("node", start, at),), level, note))
 
     def _track_request(self, event: e.Node, at: float) -> None:
@@ -196,15 +198,18 @@ def _find_level(call_id: str) -> int:
 
 
 # name of an extension event about a node of a graph of thought -> its phase
-PHASES = {"got_node_start": "enter", "got_node_complete": "exit", "got_node_failed": "exit"}
+PHASES: dict[str, Literal["enter", "exit"]] = {
+    "got_node_start": "enter",
+    "got_node_complete": "exit",
+    "got_node_failed": "exit",
+}
 
 
-def _read_node(event: e.Node | e.Extension) -> tuple[str, str, str, str]:
-    """Return what an event says about a node: key, name, phase ("" if nothing) and result."""
-    if isinstance(event, e.Node):
-        return event.span or event.name, event.name or "node", event.phase, event.result
+def _read_plan_node(event: e.Extension) -> e.Node | None:
+    """Return the event of a node that an extension stands for, None for another extension."""
+    if event.namespace != "loom" or event.name not in PHASES:
+        return None
     fields = event.payload if isinstance(event.payload, dict) else {}
-    name = str(fields.get("id", ""))
-    phase = PHASES.get(event.name, "") if event.namespace == "loom" else ""
+    name = str(fields.get("id", fields.get("node_id", "")))
     result = f"error: {fields.get('error', '')}" if event.name == "got_node_failed" else ""
-    return f"plan {name}", name or "node", phase, result
+    return e.Node(name=name, phase=PHASES[event.name], result=result, span=f"plan {name}")

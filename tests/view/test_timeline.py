@@ -224,3 +224,13 @@ def test_names_and_notes_reach_the_terminal_without_escape_sequences():
     segments = (Segment("tool", 0.0, 1.0),)
     row = TimeRow(label="send\x1b[2Jx", segments=segments, note="no\u202eway")
     assert not set(_label(row) + _seconds(row)) & {"\x1b", "\u202e"}
+
+
+@pytest.mark.parametrize("key", ["id", "node_id"])
+def test_nodes_of_a_graph_of_thought_have_a_row_each(key):
+    times = [("start", 1.0, "a"), ("start", 2.0, "b"), ("complete", 5.0, "a"), ("failed", 9.0, "b")]
+    log = [
+        e.Extension(namespace="loom", name=f"got_node_{name}", payload={key: node}, ts=ts)
+        for name, ts, node in times
+    ]
+    assert [(row.label, row.seconds) for row in list_time_rows(log)] == [("a", 4.0), ("b", 7.0)]

@@ -166,8 +166,9 @@ class TextPainter:
         if card.asked is not None:
             self._print_once("ask", f"{INDENT}? waiting for an answer")
         # a question at the keyboard has printed the arguments already
-        shown_by_question = _find_answerer(card) == "stdin" and not replayed
-        if card.status not in {"queued", "waiting"} and not shown_by_question:
+        answered_by = card.approval.by if card.asked and card.approval else ""
+        is_printed = answered_by == "stdin" and not replayed
+        if card.status not in {"queued", "waiting"} and not is_printed:
             lines = text.lines(Fold((), called_with(card), open=True))
             code = (f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
             self._print_once("code", "\n".join(code))
@@ -249,10 +250,3 @@ class TextPainter:
         static_page: Page = page(view, self._context)
         for section in (s for s in static_page.sections if s.key in {"header", "footer"}):
             self._print_line(text.draw(section), "end")
-
-
-def _find_answerer(card: CallCard) -> str:
-    """Return who answered the question about a call ("stdin": at the keyboard), "" if none."""
-    if card.asked is None or card.approval is None:
-        return ""
-    return card.approval.by

@@ -150,7 +150,7 @@ def table(node: nodes.Table) -> list[str]:
     if limits and not node.sides:
         limits[-1] = 2 * limits[-1]
     widths = [
-        min(limits[i], max(cell_width(row[i]) for row in rows)) for i in range(len(node.columns))
+        min(limit, max(map(cell_width, cells))) for limit, *cells in zip(limits, *rows, strict=True)
     ]
     drawn = [
         "  ".join(
