@@ -5,7 +5,8 @@ Why shared: the blocks of AG-UI and of the UI message stream differ in the names
 
 Rules
 - A stream holds any number of runs, one after the other. A run may lack its start line; a second
-  start line begins another run even if the first run has no end.
+  start line begins another run even if the first run has no end. A run whose id came before gets
+  another one.
 - A start line becomes an empty delta, so that a stream translated live keeps its lines in order.
 - The end of the run closes open blocks as incomplete. A delta without a start opens its block.
 - A second start of an open block begins another block. A call that begins again gets another id.
@@ -27,9 +28,18 @@ from .call_matching import CallMatcher
 from .foreign_values import parse_json, run_id, text_of
 from .passthrough import note_difference, restore_object
 from .provenance import note_of
-from .run_builder import Drawings, EventHandlers, LineHandlers, Obj, RunBuilder, handler_of
+from .run_builder import (
+    Drawings,
+    EventHandlers,
+    LineHandlers,
+    Obj,
+    RunBuilder,
+    UniqueIds,
+    handler_of,
+)
 from .writing import LiveBlocks, restore_line, split_block, split_delta_lines
 
+_REMEMBERED = 1024  # run ids: a stream that never ends may have any number
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
 
@@ -70,6 +80,7 @@ class BlockReader(ABC):
         self._calls = CallMatcher()
         self._blocks = Blocks(run)
         self._runs = 0
+        self._run_ids = UniqueIds(_REMEMBERED)
         self._over = False  # the newest run has ended
 
     def read_object(self, obj: Obj) -> list[Event]:
@@ -96,7 +107,8 @@ class BlockReader(ABC):
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
         self._over = False
-        self._run.new_run(self._id_of_run(obj) or run_id(self._run.codec, obj, self._runs))
+        wanted = self._id_of_run(obj) or run_id(self._run.codec, obj, self._runs)
+        self._run.new_run(self._run_ids.take(wanted))
         self._calls.clear()
 
     @abstractmethod

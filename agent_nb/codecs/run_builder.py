@@ -130,13 +130,16 @@ def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
     return handlers.get(kind, unknown) if isinstance(kind, str) else unknown
 
 
-class UniqueSpans:
-    """Makes span ids unique where a stream repeats the names or ids of nodes."""
+class UniqueIds:
+    """Makes ids unique where a stream repeats them; `most`: how many are remembered, None: all."""
 
-    def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+    def __init__(self, most: int | None = None) -> None:
+        self._counts: dict[str, int] = {}  # the newest last
+        self._most = most
 
     def take(self, wanted: str) -> str:
         """Return `wanted` at its first use, then `wanted#2`, `wanted#3` …"""
-        count = self._seen[wanted] = self._seen.get(wanted, 0) + 1
+        count = self._counts[wanted] = self._counts.pop(wanted, 0) + 1
+        if self._most is not None and len(self._counts) > self._most:
+            del self._counts[next(iter(self._counts))]
         return wanted if count == 1 else f"{wanted}#{count}"

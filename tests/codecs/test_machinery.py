@@ -13,6 +13,7 @@ from agent_nb.codecs.call_matching import REMEMBERED, CallMatcher
 from agent_nb.codecs.framing import frame_sse
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.passthrough import line_notes, note_difference, restore_object
+from agent_nb.codecs.run_builder import UniqueIds
 from agent_nb.codecs.times import format_iso, read_epoch, shift_iso
 from agent_nb.codecs.writing import split_block
 from agent_nb.errors import WireError
@@ -250,3 +251,8 @@ def test_a_number_beyond_every_float_is_read_and_written_as_it_came(tool, format
 def test_a_time_beyond_every_date_is_left_out_of_ag_ui(tool):
     lines = tool("ag-ui").lines([ev.RunStart(run="r", ts=1e308), ev.End(run="r", ts=1.5)])
     assert [line.get("timestamp") for line in lines] == [None, 1500]
+
+
+def test_ids_are_unique_among_the_newest():
+    ids = UniqueIds(most=2)
+    assert [ids.take(i) for i in "aabacbd"] == ["a", "a#2", "b", "a#3", "c", "b", "d"]

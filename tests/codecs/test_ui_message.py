@@ -270,3 +270,21 @@ def test_a_start_of_a_call_without_an_id_is_an_extension(tool, protocol):
     codec = tool(protocol)
     events = codec.read((json.dumps({"type": kind}) + "\n") * 2)
     assert [e.type for e in events] == ["extension", "extension"]
+
+
+@pytest.mark.parametrize("protocol", ["ui-message", "ag-ui"])
+def test_runs_with_the_same_id_in_one_stream_stay_two_runs(tool, protocol):
+    starts = {"ag-ui": {"type": "RUN_STARTED", "runId": "r"}}
+    start = starts.get(protocol, {"type": "start", "messageId": "r"})
+    end = {"type": "RUN_FINISHED", "runId": "r"} if protocol == "ag-ui" else {"type": "finish"}
+    codec = tool(protocol)
+    events = codec.read("".join(json.dumps(o) + "\n" for o in [start, end] * 2))
+    assert [e.run for e in events] == ["r", "r", "r#2", "r#2"]
+    assert codec.lines(events) == [start, end] * 2
+
+
+def test_an_output_without_an_id_ends_no_call(tool):
+    chunks = [{**START, "toolName": ""}, {"type": "tool-output-denied"}]
+    codec = tool("ui-message")
+    events = codec.read("".join(json.dumps(o) + "\n" for o in chunks))
+    assert [e.type for e in stored(events)] == ["extension", "call"]

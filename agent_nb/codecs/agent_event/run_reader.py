@@ -38,7 +38,7 @@ from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, interrupt_fields, text_of, text_of_arguments
-from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, drawn_by, handler_of
+from ..run_builder import LineHandlers, RunBuilder, UniqueIds, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import OUTER, child_event
@@ -65,7 +65,7 @@ class RunReader:
         self._rewrites = 0  # how often a view has rewritten the answer
         self._view_questions: set[tuple[str, str]] = set()  # (call id, prompt) read so far
         self._awaits_input = False  # as the newest view says
-        self._spans = UniqueSpans()
+        self._spans = UniqueIds()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
     def read(self, obj: Obj) -> list[Event]:

@@ -42,7 +42,7 @@ from ..blocks import Blocks
 from ..foreign_values import run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import LineHandlers, RunBuilder, UniqueSpans, handler_of
+from ..run_builder import LineHandlers, RunBuilder, UniqueIds, handler_of
 from ..usage import CHAT_NAMES, read_usage
 from .lines import (
     CANCELS,
@@ -87,7 +87,7 @@ class Session:
 
     def _forget_run(self) -> None:
         """Set the state of a run to that before its first frame."""
-        self._spans = UniqueSpans()
+        self._spans = UniqueIds()
         self._open_nodes: list[_NodeRun] = []  # the innermost last
         self._newest_node = _NodeRun()  # open or not
         self._nodes_entered = 0

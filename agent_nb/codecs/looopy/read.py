@@ -21,7 +21,7 @@ from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import guard_names
-from ..run_builder import UniqueSpans
+from ..run_builder import UniqueIds
 from .lines import NAME, Obj
 from .task import Task
 
@@ -42,7 +42,7 @@ class LooopyReader:
         self._run_ids: dict[str, str] = {}  # our id of each run that is open
         self._subtasks: dict[str, tuple[str, str]] = {}  # subtask -> its run, its parent's key
         self._agent_names: dict[str, str] = {}  # subtask -> its agent, from `subtask-created`
-        self._spans: dict[str, UniqueSpans] = {}
+        self._spans: dict[str, UniqueIds] = {}
         self._root = ""  # the newest outermost task
 
     def read(self, item: Item) -> list[Event]:
@@ -118,7 +118,7 @@ class LooopyReader:
         name = name or text_of(as_dict(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
         call = parent.find_caller(name, _calling_tool(obj), used) if parent else ""
-        span = self._spans.setdefault(run, UniqueSpans()).take(call or key)
+        span = self._spans.setdefault(run, UniqueIds()).take(call or key)
         return Task(
             our_run, span, parent=parent.span if parent else "", name=name or key, call=call
         )

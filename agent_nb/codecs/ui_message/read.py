@@ -156,7 +156,7 @@ class UiMessageReader(BlockReader):
             fields = {"call_id": match.call_id, **read_output(obj.get("output"))}
             report = self._run.line(Progress, obj, **fields)
             return [*self._run.implicit_call(match, wire_id), report]
-        if self._calls.state_of(wire_id) == "over":
+        if not wire_id or self._calls.state_of(wire_id) == "over":
             return self.unknown(obj)
         block = self._blocks.take(TOOL.key(obj))  # of a call whose input broke off
         cut = [self.complete(block, {}, incomplete=True)] if block is not None else []
