@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .reads import MAIN
-from .safe_types import is_a
+from .safe_types import is_a, module_name
 from .source import CodeDigest, Search, digest_code
 from .source_text import normalize_source, parse_source
 
@@ -90,7 +90,7 @@ class ProjectSearch(Search):
 
     def _add_class(self, class_: type) -> None:
         super()._add_class(class_)
-        module = sys.modules.get(class_.__module__)
+        module = sys.modules.get(module_name(class_))
         if not self._is_visible(class_) or module is None:
             return
         text = _read_module_source(module)

@@ -27,7 +27,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .safe_types import ABSENT, is_a
+from .safe_types import ABSENT, defines_name, is_a, module_name
 
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
@@ -116,8 +116,8 @@ class _Search:
         """Return whether an object belongs to the notebook, wherever its class is defined."""
         if self._earlier or _is_code(value) or is_a(value, (type, types.NoneType)):
             return False
-        home = getattr(type(value), "__module__", None)
-        if not isinstance(home, str) or home.partition(".")[0] == _OURS:
+        home = module_name(type(value))
+        if not home or home.partition(".")[0] == _OURS:
             return False
         # not of the notebook: an object that the module of its class holds and `__main__` does not
         return _is_held(MAIN, value) or not _is_held(home, value)
@@ -213,24 +213,23 @@ def _in_main(class_: type) -> bool:
 
 def _is_callable_object(value: Any) -> bool:
     """Return whether a value is an object with `__call__` and without a name of its own."""
-    return hasattr(type(value), "__call__") and not _is_named_callable(value)  # noqa: B004
+    return defines_name(value, "__call__") and not _is_named_callable(value)
 
 
 def _is_named_callable(value: Any) -> bool:
     """Return whether a value is a callable with a name, as cached and compiled functions are."""
-    return (
-        hasattr(type(value), "__call__")  # noqa: B004
-        and inspect.getattr_static(value, "__name__", None) is not None
-    )
+    # `hasattr(type(value), "__call__")` is true of every type: it finds the call of the type itself
+    is_named = inspect.getattr_static(value, "__name__", None) is not None
+    return is_named and defines_name(value, "__call__")
 
 
 def _is_code(value: Any) -> bool:
     """Return whether a value is code or a type, not data; an object with `as_tool` is code."""
-    kind = type(value)
+    # not every type of the module `types`: a SimpleNamespace holds data
     return (
-        is_a(value, types.ModuleType)
-        or kind.__module__ in ("typing", "types", "typing_extensions")
-        or hasattr(kind, "as_tool")
+        is_a(value, types.ModuleType | types.GenericAlias | types.UnionType)
+        or module_name(type(value)) in ("typing", "typing_extensions")
+        or defines_name(value, "as_tool")
     )
 
 

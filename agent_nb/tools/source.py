@@ -29,7 +29,7 @@ import msgspec
 
 from ..record import digest_value
 from .reads import MAIN, find_global_names, list_closure
-from .safe_types import is_a
+from .safe_types import is_a, module_name
 from .source_text import find_attributes, normalize_source, parse_source, read_source
 
 _SITES = ("site-packages", "dist-packages")
@@ -251,4 +251,6 @@ def _find_module(value: Any) -> Any:
     """
     if is_a(value, types.FunctionType):
         return value.__globals__.get("__name__")
+    if is_a(value, type):
+        return module_name(value)
     return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)

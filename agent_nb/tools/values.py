@@ -102,7 +102,7 @@ def message_of(error: BaseException) -> str:
     text = _write_text(error)
     if isinstance(error, BaseExceptionGroup):
         text = "; ".join([text, *(message_of(e) for e in error.exceptions[:5])])
-    notes = getattr(error, "__notes__", None)  # a list, unless foreign code has set it
+    notes = vars(error).get("__notes__")  # a list, unless foreign code has set it
     notes = [_write_text(note) for note in notes] if isinstance(notes, list) else []
     kind = [] if isinstance(error, ToolError) and text else [type(error).__name__]
     return clip_text("\n".join([": ".join([*kind, *filter(None, [text])]), *notes]), _LONGEST_ERROR)

@@ -37,6 +37,8 @@ DATA = {
     "a bound method of data": "base = [].append\ndef f(): base(1)",
     "a closure": "def make():\n    base = 1\n    def f(): return base\n    return f\nf = make()",
     "a partial": "import functools\nbase = 1\ndef g(x): return base + x\nf = functools.partial(g, 2)",
+    "an object with a name": "class C:\n    __name__ = 'c'\nbase = C()\ndef f(): return base",
+    "a simple namespace": "import types\nbase = types.SimpleNamespace(n=1)\ndef f(): return base.n",
     "a static method": "base = 1\nclass C:\n    @staticmethod\n    def m(): return base\nf = C.m",
     "a class method": "base = 1\nclass C:\n    @classmethod\n    def m(cls): return base\nf = C.m",
 }
@@ -57,7 +59,7 @@ NONE = {
     "local variables of the same name": "base = 1\ndef f(base): return base",
     "keywords of the same name": "base = 1\ndef f(x): return dict(base=x)",
     "names in a class body that it defines itself": "base = 1\ndef f():\n    class C:\n        base = 2\n        x = base\n    return C.x",
-    "type aliases": "from typing import Any, Literal\nT = Literal['a', 'b']\nL = list[int]\ndef f(x): return T, L, Any",
+    "type aliases": "from typing import Any, Literal\nT = Literal['a', 'b']\nL = list[int]\nU = int | str\ndef f(x): return T, L, U, Any",
     "helpers that use none": "def g(x): return x\ndef f(x): return g(x)",
     "functions of compiled libraries": "import numpy\nsqrt = numpy.sqrt\ndef f(x): return sqrt(x)",
     "agents": "from agent_nb import Agent, Scripted\nhelper = Agent(Scripted(['x']))\ndef f(q): return helper.run_sync(q)",
@@ -116,6 +118,26 @@ def test_nothing_is_asked_of_the_objects():
     space = notebook("def f(): return base")
     space["base"] = Touchy()
     assert find_used_variables(space["f"]) == {"base"}
+
+
+def test_no_code_of_a_metaclass_runs():
+    space = notebook(
+        """
+        class Meta(type):
+            @property
+            def __module__(cls):
+                raise RuntimeError
+            def __getattr__(cls, name):
+                raise RuntimeError
+
+        class Odd(metaclass=Meta):
+            pass
+
+        odd = Odd()
+        def f(): return odd, Odd
+        """
+    )
+    assert find_used_variables(space["f"]) == {"odd"}
 
 
 SHOP = """

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from agent_nb.tools.project_source import ProjectSearch
 from agent_nb.tools.source import digest_code
 from agent_nb.tools.source_text import normalize_source, read_source
 
@@ -171,6 +172,14 @@ def test_its_text_is_what_inspect_returns(name, load):
     found = inspect.unwrap(getattr(load(), name))
     function = getattr(found, "func", found)
     assert read_source(function) == normalize_source(inspect.getsource(function.__code__))
+
+
+@pytest.mark.parametrize("read", [digest_code, ProjectSearch.read])
+def test_no_code_of_a_metaclass_runs(read, load, tmp_path):
+    meta = "class Meta(type):\n    @property\n    def __module__(cls):\n        raise RuntimeError\n"
+    odd = "class Odd(metaclass=Meta):\n    pass\n\ndef made():\n    return Odd()\n"
+    module = load(("bound =", f"{meta}\n{odd}\nbound ="))
+    assert read(module.made, tmp_path).digest
 
 
 def test_how_a_tool_is_compared_does_not_count():
