@@ -55,7 +55,7 @@ def _list_servers() -> str:
 def _entry_line(server: Server) -> str:
     """Return the entry of a server as one line without secrets: a saved notebook keeps it."""
     secrets = {**collect_secrets(), **server.secrets}
-    return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
+    return "; ".join(server.mask(lambda text: redact_text(text, secrets)).describe())
 
 
 def _find_server(name: str) -> Server:
@@ -72,7 +72,7 @@ def _allow(server: Server) -> str:
     if server.allowed:
         return f"The MCP server {server.name} may start already."
     lines = [f'{shorten_path(Path(server.file))} would start the MCP server "{server.name}":']
-    lines += [f"  {line}" for line in server.described()]
+    lines += [f"  {line}" for line in server.describe()]
     lines += [
         "A yes counts as long as this entry stays as it is; the program itself may change.",
         "Allow it? [y]es, [n]o: ",

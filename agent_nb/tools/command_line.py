@@ -54,16 +54,16 @@ class CommandLine:
         self._spellings: dict[str, set[str]] = {}
 
     @cached_property
-    def wholes(self) -> set[str]:
+    def whole_spellings(self) -> set[str]:
         """The spellings of the whole line, and commands that a split at operators would miss."""
         text = self.text
         return {text, squeeze_spaces(text), *_list_joined(text), *_find_in_quotes(text)}
 
-    def spellings(self, command: str) -> set[str]:
+    def part_spellings(self, part: str) -> set[str]:
         """Return the spellings of one of the `parts`."""
-        if command not in self._spellings:
-            self._spellings[command] = list_spellings(command)
-        return self._spellings[command]
+        if part not in self._spellings:
+            self._spellings[part] = list_spellings(part)
+        return self._spellings[part]
 
 
 def list_spellings(command: str) -> set[str]:

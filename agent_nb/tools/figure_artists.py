@@ -79,8 +79,8 @@ class _Reader:
     """Reads one figure into `artists`; `partly`: a part of the figure could not be read.
 
     `most_listed`: the most numbers of an array that are listed; a longer array is hashed. The
-    methods in `_READERS` each read one kind of artist; `within`: the prefix of its name, such as
-    `axes 2, `.
+    methods in `_READERS` each read one kind of artist; `prefix` is the beginning of its name,
+    such as `axes 2, `.
     """
 
     def __init__(self, most_listed: int) -> None:
@@ -89,14 +89,14 @@ class _Reader:
         self._most_listed = most_listed
         self._counts: dict[str, int] = {}
 
-    def read(self, artist: Any, within: str) -> None:
-        """Read an artist and those inside it; `within` names its axes."""
+    def read(self, artist: Any, prefix: str) -> None:
+        """Read an artist and those inside it; `prefix` names their axes."""
         if not artist.get_visible():
             return
         if len(self.artists) >= MOST_ARTISTS:
             self.partly = True
             return
-        getattr(self, _READERS.get(_find_kind(artist), "_note_unknown"))(artist, within)
+        getattr(self, _READERS.get(_find_kind(artist), "_note_unknown"))(artist, prefix)
 
     def _add(
         self,
@@ -129,7 +129,7 @@ class _Reader:
             )
         )
 
-    def _read_figure(self, figure: Any, within: str) -> None:
+    def _read_figure(self, figure: Any, prefix: str) -> None:
         top = "SubFigure" not in _class_names(figure)
         self._add(
             "figure" if top else "part of the figure",
@@ -143,9 +143,9 @@ class _Reader:
         self._read_titles(titles, "figure's ")
         self._read_children(figure, "", [figure.patch, *titles.values()])
 
-    def _read_axes(self, axes: Any, within: str) -> None:
+    def _read_axes(self, axes: Any, prefix: str) -> None:
         count = self._counts["axes"] = self._counts.get("axes", 0) + 1
-        within = f"axes {count}, " if count > 1 else ""
+        prefix = f"axes {count}, " if count > 1 else ""
         hidden = [axes.patch, *axes.spines.values()]
         if axes.axison:
             styles = {
@@ -176,27 +176,27 @@ class _Reader:
             "left title": axes._left_title,  # noqa: SLF001  (it has no public name)
             "right title": axes._right_title,  # noqa: SLF001
         }
-        self._read_titles(titles, within)
-        self._read_children(axes, within, [*hidden, *titles.values()])
+        self._read_titles(titles, prefix)
+        self._read_children(axes, prefix, [*hidden, *titles.values()])
 
-    def _read_titles(self, titles: Mapping[str, Any], within: str) -> None:
+    def _read_titles(self, titles: Mapping[str, Any], prefix: str) -> None:
         for name, title in titles.items():
             if title is not None and title.get_visible() and (text := title.get_text()):
                 texts, styles = {"its text": text}, _text_styles(title)
-                self._add(f"{within}{name}", title, texts=texts, styles=styles, counted=False)
+                self._add(f"{prefix}{name}", title, texts=texts, styles=styles, counted=False)
 
-    def _read_children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
+    def _read_children(self, artist: Any, prefix: str, hidden: Sequence[Any]) -> None:
         """Read the artists inside one, except `hidden`; adjacent bars are read together."""
         children = (c for c in artist.get_children() if all(c is not h for h in hidden))
         for is_bar, group in groupby(children, lambda c: _find_kind(c) == "Rectangle"):
             if is_bar:
-                self._read_bars([bar for bar in group if bar.get_visible()], within)
+                self._read_bars([bar for bar in group if bar.get_visible()], prefix)
             else:
                 for child in group:
-                    self.read(child, within)
+                    self.read(child, prefix)
 
-    def _read_axis(self, axis: Any, within: str) -> None:
-        name = f"{within}{axis.axis_name} axis"
+    def _read_axis(self, axis: Any, prefix: str) -> None:
+        name = f"{prefix}{axis.axis_name} axis"
         labels = [label.get_text() for label in axis.get_ticklabels() if label.get_visible()]
         label, lines = axis.get_label(), axis.get_gridlines()
         self._add(
@@ -219,17 +219,17 @@ class _Reader:
             counted=False,
         )
 
-    def _read_line(self, line: Any, within: str) -> None:
+    def _read_line(self, line: Any, prefix: str) -> None:
         x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
-        self._add(f"{within}line", line, numbers={"y": y, "x": x}, styles=_styles(line))
+        self._add(f"{prefix}line", line, numbers={"y": y, "x": x}, styles=_styles(line))
 
-    def _read_text(self, text: Any, within: str) -> None:
+    def _read_text(self, text: Any, prefix: str) -> None:
         if not text.get_text():
             return
         numbers = {"place": text.get_position(), "target": getattr(text, "xy", None)}
         arrow = getattr(text, "arrow_patch", None)
         self._add(
-            f"{within}text",
+            f"{prefix}text",
             text,
             texts={"its text": text.get_text()},
             numbers=numbers,
@@ -239,14 +239,14 @@ class _Reader:
             },
         )
 
-    def _read_bars(self, bars: Sequence[Any], within: str) -> None:
+    def _read_bars(self, bars: Sequence[Any], prefix: str) -> None:
         if not bars:
             return
         names = ("height", "width", "x", "y", "angle")
         styles = [_styles(bar) for bar in bars]
         labels = [str(bar.get_label()) for bar in bars]
         self._add(
-            f"{within}bars",
+            f"{prefix}bars",
             bars[0],
             each="bar",
             texts={"its labels": " | ".join(label for label in labels if label[:1] != "_")},
@@ -254,11 +254,11 @@ class _Reader:
             styles={n: _common_style([style[n] for style in styles]) for n in styles[0]},
         )
 
-    def _read_patch(self, patch: Any, within: str) -> None:
+    def _read_patch(self, patch: Any, prefix: str) -> None:
         corners = patch.get_patch_transform().transform(patch.get_path().vertices)
-        self._add(f"{within}shape", patch, numbers={"corners": corners}, styles=_styles(patch))
+        self._add(f"{prefix}shape", patch, numbers={"corners": corners}, styles=_styles(patch))
 
-    def _read_collection(self, collection: Any, within: str) -> None:
+    def _read_collection(self, collection: Any, prefix: str) -> None:
         points = "PathCollection" in _class_names(collection)
         paths = collection.get_paths() or []
         mapped = collection.get_array() is not None
@@ -267,7 +267,7 @@ class _Reader:
         corners = [path.vertices for path in paths[:_MOST_SHAPES]]
         offsets = numpy.ma.asarray(collection.get_offsets())
         self._add(
-            f"{within}{'points' if points else 'collection'}",
+            f"{prefix}{'points' if points else 'collection'}",
             collection,
             numbers={
                 "x": offsets[:, 0] if offsets.ndim == 2 else None,
@@ -290,10 +290,10 @@ class _Reader:
             },
         )
 
-    def _read_image(self, image: Any, within: str) -> None:
+    def _read_image(self, image: Any, prefix: str) -> None:
         array = image.get_array()
         self._add(
-            f"{within}image",
+            f"{prefix}image",
             image,
             numbers={**_mapped_values(image), "extent": _read_property(image, "extent")},
             styles={
@@ -305,14 +305,14 @@ class _Reader:
             },
         )
 
-    def _read_legend(self, legend: Any, within: str) -> None:
+    def _read_legend(self, legend: Any, prefix: str) -> None:
         texts = [text.get_text() for text in legend.get_texts()]
         handles = getattr(legend, "legend_handles", None) or []
         styles: dict[str, Any] = {}
         for n, handle in enumerate(handles, 1):
             styles |= {f"entry {n}'s {name}": style for name, style in _styles(handle).items()}
         self._add(
-            f"{within}legend",
+            f"{prefix}legend",
             legend,
             texts={
                 "its title": legend.get_title().get_text(),
@@ -321,18 +321,18 @@ class _Reader:
             styles={**styles, "place": getattr(legend, "_loc", "")},
         )
 
-    def _read_table(self, table: Any, within: str) -> None:
+    def _read_table(self, table: Any, prefix: str) -> None:
         cells = sorted(table.get_celld().items())
         named = {f"cell {row + 1}, {column + 1}": cell for (row, column), cell in cells}
         self._add(
-            f"{within}table",
+            f"{prefix}table",
             table,
             texts={name: cell.get_text().get_text() for name, cell in named.items()},
             styles={name: _styles(cell).get("facecolor", "") for name, cell in named.items()},
         )
 
-    def _note_unknown(self, artist: Any, within: str) -> None:
-        self._add(f"{within}{type(artist).__name__}", artist)
+    def _note_unknown(self, artist: Any, prefix: str) -> None:
+        self._add(f"{prefix}{type(artist).__name__}", artist)
         self.partly = True
 
 

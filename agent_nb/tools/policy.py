@@ -66,7 +66,7 @@ class Rule(msgspec.Struct, frozen=True):
         """Return whether the rule matches a call; for its `command` see `matches_line`."""
         if not any(self.matches_name(tool.name, name) for name in self.tools):
             return False
-        match = _allows if self.verdict == "allow" else _restricts
+        match = _matches_exactly if self.verdict == "allow" else _matches_spelling
         return all(
             key in args and match(globs, [_as_text(args[key])])
             for key, globs in self.args.items()
@@ -89,8 +89,8 @@ class Rule(msgspec.Struct, frozen=True):
         if globs is None:
             return True
         if self.verdict != "allow":
-            return _restricts(globs, line.wholes)
-        return _permits(globs, line.text)
+            return _matches_spelling(globs, line.whole_spellings)
+        return _matches_command(globs, line.text)
 
     def find_fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
         """Return those `parts` of a command line that the globs for `command` match."""
@@ -98,8 +98,8 @@ class Rule(msgspec.Struct, frozen=True):
         if globs is None:
             return list(parts)
         if self.verdict == "allow":
-            return [part for part in parts if _permits(globs, part)]
-        return [part for part in parts if _restricts(globs, line.spellings(part))]
+            return [part for part in parts if _matches_command(globs, part)]
+        return [part for part in parts if _matches_spelling(globs, line.part_spellings(part))]
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -173,7 +173,7 @@ def fold_name(name: str) -> str:
     return name.casefold().replace("-", "_")
 
 
-def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
+def _matches_spelling(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     """Return whether a glob of a restricting rule matches any spelling of one of the values."""
     forms = set(values)
     forms |= set(map(_normalize_path, forms))
@@ -183,7 +183,7 @@ def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     return any(fnmatchcase(form, pattern) for form in forms for pattern in patterns)
 
 
-def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
+def _matches_exactly(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     """Return whether one glob of an allowing rule matches the values, also as normalised paths.
 
     Both forms must match: `data/../.ssh/key` fits the glob `data/*`, but leads out of `data`.
@@ -193,10 +193,10 @@ def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     return any(all(fnmatchcase(s, g) for s in forms) for g in globs)
 
 
-def _permits(globs: tuple[str, ...], command: str) -> bool:
+def _matches_command(globs: tuple[str, ...], command: str) -> bool:
     """Return whether a glob of an allowing rule matches a command, word for word."""
     return any(
-        _allows((squeeze_spaces(g),), [squeeze_spaces(command)])
+        _matches_exactly((squeeze_spaces(g),), [squeeze_spaces(command)])
         and not _has_more_operators(g, command)
         for g in globs
     )

@@ -137,7 +137,7 @@ class ToolRunner:
             tool = self.toolset.get(job.name)
             in_order = tool is not None and tool.uses_kernel
             call = RunningCall(job, tool, report, context, before if in_order else None)
-            before = call.over if in_order else before  # other calls wait for nothing
+            before = call.ended if in_order else before  # other calls wait for nothing
             batch.append(call)
         return batch
 
@@ -150,7 +150,7 @@ class ToolRunner:
             call.finish(_stop_outcome(call.returned_after_stop, "cancelled", ""))
         finally:
             # the next call in order must not wait for ever, even if the report raised
-            call.over.set()
+            call.ended.set()
 
     async def _decide_and_run(self, call: RunningCall, slots: asyncio.Semaphore) -> Outcome:
         """Validate, approve and run one call; return its outcome."""
@@ -158,8 +158,8 @@ class ToolRunner:
             return Outcome("error", call.job.fault)
         if call.tool is None:
             return Outcome("error", self._explain_unknown(call.job.name))
-        if call.before is not None:
-            await call.before.wait()
+        if call.previous_ended is not None:
+            await call.previous_ended.wait()
         try:
             values = await self._approve(call, call.tool)
         except ToolError as error:

@@ -47,9 +47,9 @@ class MakeContext(Protocol):
 class RunningCall:
     """One call of a batch.
 
-    `before`: set when the previous call that uses the kernel has ended (None: this call need not
-    wait). `over`: set when this call has ended. `outcome`: None until then. `returned_after_stop`:
-    what the tool still returned after it was asked to stop, None if nothing.
+    `previous_ended`: set when the previous call that uses the kernel has ended (None: this call
+    need not wait). `ended`: set when this call has ended. `outcome`: None until then.
+    `returned_after_stop`: what the tool still returned after it was asked to stop, else None.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class RunningCall:
         tool: Tool | None,
         report: Report,
         context: MakeContext,
-        before: asyncio.Event | None,
+        previous_ended: asyncio.Event | None,
     ) -> None:
         self.job = job
         self.tool = tool
         self.report = report
         self.context = context(emit=self.emit, relay=self.relay)
-        self.before = before
-        self.over = asyncio.Event()
+        self.previous_ended = previous_ended
+        self.ended = asyncio.Event()
         self.outcome: Outcome | None = None
         self.returned_after_stop: Outcome | None = None
         self._start = 0.0
@@ -113,7 +113,7 @@ class RunningCall:
         self._drain()
         took = time.monotonic() - self._start if self._start else 0.0
         self.outcome = msgspec.structs.replace(outcome, duration=took)
-        self.over.set()
+        self.ended.set()
         self.report.end(self.job.call_id, self.outcome)
 
     def _drain(self) -> None:

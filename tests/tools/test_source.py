@@ -176,7 +176,9 @@ def test_its_text_is_what_inspect_returns(name, load):
 
 @pytest.mark.parametrize("read", [digest_code, ProjectSearch.read])
 def test_no_code_of_a_metaclass_runs(read, load, tmp_path):
-    meta = "class Meta(type):\n    @property\n    def __module__(cls):\n        raise RuntimeError\n"
+    meta = (
+        "class Meta(type):\n    @property\n    def __module__(cls):\n        raise RuntimeError\n"
+    )
     odd = "class Odd(metaclass=Meta):\n    pass\n\ndef made():\n    return Odd()\n"
     module = load(("bound =", f"{meta}\n{odd}\nbound ="))
     assert read(module.made, tmp_path).digest

@@ -23,10 +23,11 @@ from ...errors import Cancelled
 from ...models import ToolSpec
 from ...wire import cut_end, dumps, strip_hidden
 from ..base import Tool, ToolContext
-from .elicitation import Asking
+from .elicitation import Keyboard
 from .hub import HUB
 from .input_schema import clean_schema
 from .server import Server, quote_ascii
+from .session import Progress
 
 LONGEST_DESCRIPTION = 4_000  # characters of a description
 _LONGEST_PROGRESS = 200  # characters that a server may say of its progress
@@ -66,8 +67,8 @@ def make_tool(server: Server, listed: ListedTool, name: str) -> Tool:
     async def call(**values: Any) -> Any:
         context: ToolContext = values.pop(_CONTEXT)
         host = context.host
-        asking = Asking(asyncio.get_running_loop(), host) if host is not None else None
-        return await HUB.call(server, listed.name, values, _progress(context), asking)
+        keyboard = Keyboard(asyncio.get_running_loop(), host) if host is not None else None
+        return await HUB.call(server, listed.name, values, _make_report(context), keyboard)
 
     return Tool(
         spec=ToolSpec(name, listed.description, listed.parameters),
@@ -93,7 +94,7 @@ def _describe_call(server: Server, listed: ListedTool) -> str:
     return " ".join(lines)
 
 
-def _progress(context: ToolContext) -> Any:
+def _make_report(context: ToolContext) -> Progress:
     """Return a function that passes a server's progress messages to the call's context."""
 
     async def report(done: float, total: float | None, message: str | None) -> None:

@@ -37,8 +37,8 @@ _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 _NUMBERS = {"integer": "a whole number", "number": "a number"}
 
 
-class Asking(msgspec.Struct, frozen=True):
-    """How a server's question reaches the user: on the kernel's main thread, through `host`.
+class Keyboard(msgspec.Struct, frozen=True):
+    """The keyboard of the user whose call runs; it is read on the kernel's main thread by `host`.
 
     `loop`: the event loop of the call, through which the session's own thread reaches `host`.
     """
@@ -57,18 +57,18 @@ async def _call_host(host: Host, function: Callable[[], Any]) -> Any:
     return await host.call(function)
 
 
-async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
-    """Put the question of `server` to the user that `asking` reaches; return the SDK's answer."""
+async def answer_elicitation(server: str, params: Any, keyboard: Keyboard | None) -> Any:
+    """Ask the user the question of `server`; return the SDK's answer (no keyboard: a refusal)."""
     import_sdk()  # first: without the SDK it says what to install
     from mcp_types import ElicitResult
 
     # a question that sends the user to an address has no schema
     schema = getattr(params, "requested_schema", None)
-    if asking is None or not isinstance(schema, Mapping):
+    if keyboard is None or not isinstance(schema, Mapping):
         return ElicitResult(action="decline")
     try:
         ask = partial(ask_at_keyboard, server, str(params.message), schema)
-        reply: dict[str, Any] | Refusal = await asking.on_main(ask)
+        reply: dict[str, Any] | Refusal = await keyboard.on_main(ask)
     except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
     if isinstance(reply, str):

@@ -20,7 +20,7 @@ import msgspec
 from ...errors import UsageError
 from ...host import Background, read_launch
 from ...models import collect_secrets
-from .elicitation import Asking
+from .elicitation import Keyboard
 from .server import Server, quote_ascii
 from .session import Progress, Session
 
@@ -51,7 +51,7 @@ class Hub:
         for session in list(self._sessions.values()):
             yield session.server, session.state
 
-    async def listed(self, server: Server) -> ServerTools:
+    async def list_tools(self, server: Server) -> ServerTools:
         """Return the tools of a server; start it unless it runs.
 
         Raises UsageError or NotAllowed if it may not start, and ToolError if it fails.
@@ -65,16 +65,16 @@ class Hub:
         name: str,
         arguments: dict[str, Any],
         progress: Progress,
-        asking: Asking | None,
+        keyboard: Keyboard | None,
     ) -> Any:
         """Call the tool `name` of a server and return its value; cancelling this cancels the call.
 
-        `asking`: the way to the user for the server's questions; None declines them. Raises as
-        `listed` does.
+        `keyboard`: where the user answers the server's questions; None declines them. Raises as
+        `list_tools` does.
         """
         self._require_start(server)
         session = self._get_session(server)
-        return await self._background.run(session.call(name, arguments, progress, asking))
+        return await self._background.run(session.call(name, arguments, progress, keyboard))
 
     def stop(self, server: Server) -> None:
         """End a server, if it runs. Raises UsageError if that takes longer than `_EXIT` seconds."""

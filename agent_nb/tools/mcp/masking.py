@@ -1,6 +1,6 @@
-"""Hide possible secrets in the entry of a server (`Server.masked`).
+"""Hide possible secrets in the entry of a server (`Server.mask`).
 
-Why: a user who allows an entry must see all of it (`Server.described`), but a list of servers stays
+Why: a user who allows an entry must see all of it (`Server.describe`), but a list of servers stays
 in the notebook and reaches everyone who gets the file.
 
 Rules

@@ -27,15 +27,17 @@ from .hub import HUB, ServerTools
 from .references import Reference
 from .server import Server, quote_ascii
 
-MOST_TOOLS = 128  # of a server that a run wants as a whole; tools wanted by name are not counted
+MOST_TOOLS = (
+    128  # of a server that a run wants as a whole; tools named by a reference are not counted
+)
 MOST_NAMED = 50  # tools that an error message names
 LONGEST_NAME = 200  # characters of a tool's name; a tool with a longer name is not offered
 # the tools that a server lists, by name; None: its name is too long or its schema too large
 _Listing = dict[str, ListedTool | None]
 
 
-class _Wanted(msgspec.Struct):
-    """A server and the names of the tools that a run wants from it; `whole`: it wants all."""
+class _ServerRequest(msgspec.Struct):
+    """What a run wants from a server: the tools `tool_names`, or (`whole`) all of them."""
 
     server: Server
     tool_names: list[str]
@@ -54,27 +56,27 @@ async def open_references(
     servers start. Raises UsageError for an unknown server or tool, NotAllowed for a server that may
     not start, and ToolError for one that fails.
     """
-    wanted = _group_by_server(references, folder)
-    for request in wanted:
+    requests = _group_by_server(references, folder)
+    for request in requests:
         request.server.require_permission()
-    stopped = [request.server.name for request in wanted if not HUB.running(request.server)]
+    stopped = [request.server.name for request in requests if not HUB.running(request.server)]
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
-    answers = await asyncio.gather(*(HUB.listed(request.server) for request in wanted))
+    answers = await asyncio.gather(*(HUB.list_tools(request.server) for request in requests))
     listings = list(map(_read_listing, answers))
     chosen = [
         (request.server, tool)
-        for request, listing in zip(wanted, listings, strict=True)
+        for request, listing in zip(requests, listings, strict=True)
         for tool in _choose_tools(request, listing)
     ]
     tools: list[Tool] = []
-    entries: dict[str, list[dict[str, Any]]] = {request.server.digest: [] for request in wanted}
+    entries: dict[str, list[dict[str, Any]]] = {request.server.digest: [] for request in requests}
     for (server, listed), name in zip(chosen, _make_names(chosen, reserved), strict=True):
         tools.append(make_tool(server, listed, name))
         entries[server.digest].append(_record_tool(tools[-1], listed))
     lists = [
         _record_list(request.server, answer.about, listing, entries[request.server.digest])
-        for request, answer, listing in zip(wanted, answers, listings, strict=True)
+        for request, answer, listing in zip(requests, answers, listings, strict=True)
     ]
     return tools, lists
 
@@ -86,23 +88,23 @@ def _read_listing(answer: ServerTools) -> _Listing:
     }
 
 
-def _group_by_server(references: Iterable[Reference], folder: str) -> list[_Wanted]:
-    """Return the servers of the references, each once, with the tools that are wanted."""
-    wanted: dict[str, _Wanted] = {}
+def _group_by_server(references: Iterable[Reference], folder: str) -> list[_ServerRequest]:
+    """Return a request for each server that the references name, with all tools they name."""
+    requests: dict[str, _ServerRequest] = {}
     for reference in references:
         server = reference.defined or read_servers(folder).server(reference.server)
-        entry = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
+        request = requests.setdefault(server.digest, _ServerRequest(server, [], whole=False))
         if reference.tool:
-            entry.tool_names.append(reference.tool)
+            request.tool_names.append(reference.tool)
         else:
-            entry.whole = True
-    return list(wanted.values())
+            request.whole = True
+    return list(requests.values())
 
 
-def _choose_tools(request: _Wanted, listing: _Listing) -> list[ListedTool]:
-    """Return the wanted tools of a server; if it is wanted as a whole, those that can be used.
+def _choose_tools(request: _ServerRequest, listing: _Listing) -> list[ListedTool]:
+    """Return the tools of a server that a run gets: those it names, or all that can be used.
 
-    Raises UsageError if a tool wanted by name cannot be used, or a whole server has too many.
+    Raises UsageError if a named tool cannot be used, or a whole server has too many.
     """
     if not request.whole:
         tools = [_choose_tool(request.server, name, listing) for name in request.tool_names]

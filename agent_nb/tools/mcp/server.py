@@ -3,7 +3,7 @@
 Why: a permission, a session and a reference must all mean exactly the same entry.
 
 Rules
-- The entry is a value: nothing here starts a server, and only `expanded` fills in variables.
+- The entry is a value: nothing here starts a server, and only `expand` fills in variables.
 - The digest covers everything that decides what runs and what it receives.
 - A permission to start covers exactly one entry, since its command may be a stranger's; the program
   behind it may change. A server made in code needs none: the author of the code runs it.
@@ -85,7 +85,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Offer(
             "server",
             str(Path(self.file)),
-            f"starts the MCP server {quote_ascii(self.name)}: {'; '.join(self.described())}",
+            f"starts the MCP server {quote_ascii(self.name)}: {'; '.join(self.describe())}",
             self.digest,
             self.name,
         )
@@ -103,7 +103,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 self.offer,
             )
 
-    def masked(self, clean: Callable[[str], str] = str) -> Server:
+    def mask(self, clean: Callable[[str], str] = str) -> Server:
         """Return the entry for a list that the notebook keeps; it can be shown, not started.
 
         Possible secrets (`masking`) are hidden, and so is what the secret filter `clean` replaces.
@@ -118,7 +118,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             headers=masking.mask_values(self.headers, clean),
         )
 
-    def described(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Return what would run and what it would receive, exactly as the entry says it, as lines.
 
         Literal values come from the author of the entry; the user's own secrets are behind `${…}`,
@@ -136,7 +136,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             lines.append(f"reads your variables: {', '.join(self.variables)}")
         return lines
 
-    def expanded(self, environment: Mapping[str, str]) -> Server:
+    def expand(self, environment: Mapping[str, str]) -> Server:
         """Return the entry with `${NAME}` and `${NAME:-default}` replaced from `environment`.
 
         Raises UsageError for a variable that is not set or empty, and has no default.

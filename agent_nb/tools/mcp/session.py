@@ -26,7 +26,7 @@ from ...models import hide_secret
 from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
 from .content import read_result
-from .elicitation import Asking, answer_elicitation
+from .elicitation import Keyboard, answer_elicitation
 from .sdk import import_sdk
 from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
@@ -44,7 +44,7 @@ _LOST_TEXT = "Session terminated"  # the SDK's words when an HTTP server no long
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 # the way to the user of the call that runs in this context
-_asker: ContextVar[Asking | None] = ContextVar("agent_nb_mcp_asker", default=None)
+_keyboard_of_call: ContextVar[Keyboard | None] = ContextVar("agent_nb_mcp_keyboard", default=None)
 
 
 class Session:
@@ -67,7 +67,7 @@ class Session:
         self._link = Link()
         self._scope: anyio.CancelScope | None = None
         self._starting = asyncio.Lock()
-        self._asking: list[Asking | None] = []  # of the running calls, oldest first
+        self._keyboards: list[Keyboard | None] = []  # of the running calls, oldest first
 
     @property
     def alive(self) -> bool:
@@ -95,17 +95,17 @@ class Session:
             raise TimeoutError(why) from None
 
     async def call(
-        self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking | None
+        self, name: str, arguments: dict[str, Any], progress: Progress, keyboard: Keyboard | None
     ) -> Any:
         """Call a tool and return its value without secrets. Raises ToolError."""
-        self._asking.append(asking)
-        _asker.set(asking)
+        self._keyboards.append(keyboard)
+        _keyboard_of_call.set(keyboard)
         try:
             result = await self._request(
                 lambda: self._client.call_tool(name, arguments, progress_callback=progress)
             )
         finally:
-            self._asking.remove(asking)
+            self._keyboards.remove(keyboard)
         value, pictures = read_result(result)
         clean = self._redaction.value(value)
         if result.is_error:
@@ -119,7 +119,7 @@ class Session:
                 return
             await self.close()
             import_sdk()
-            server = self.server.expanded(DIVERTED.original_environment())
+            server = self.server.expand(DIVERTED.original_environment())
             for secret in server.secrets.values():
                 hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
@@ -209,7 +209,7 @@ class Session:
             why = fault
         finally:
             link.ended.set()
-            errors.started()  # here too: a start that failed early has not called it
+            errors.close_write_end()  # here too: a start that failed early has not called it
             if self._link is link:  # no later start has replaced this connection
                 self._client = None
                 self.state = "stopped" if closing.is_set() else "crashed"
@@ -234,8 +234,8 @@ class Session:
 
     async def _elicit(self, _: Any, params: Any) -> Any:
         """Answer a question of the server: ask the user of its call, else of the newest call."""
-        newest = self._asking[-1] if self._asking else None
-        return await answer_elicitation(self.server.name, params, _asker.get() or newest)
+        newest = self._keyboards[-1] if self._keyboards else None
+        return await answer_elicitation(self.server.name, params, _keyboard_of_call.get() or newest)
 
 
 async def _wait_for_any(*events: asyncio.Event) -> None:
@@ -253,7 +253,7 @@ def _explain_failure(fault: BaseException, server: Server, status: int) -> str:
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:
-        return f"It answered with the status {status}; is {quote_ascii(server.masked().url)} its address?"
+        return f"It answered with the status {status}; is {quote_ascii(server.mask().url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):

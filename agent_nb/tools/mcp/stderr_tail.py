@@ -36,7 +36,7 @@ class StderrTail:
             target=self._read, args=(read_end,), name="agent_nb mcp stderr", daemon=True
         ).start()
 
-    def started(self) -> None:
+    def close_write_end(self) -> None:
         """Close our copy of the write end, which would hide the end of the stream from the reader.
 
         Call it once the process has its own copy or has failed to start.

@@ -65,7 +65,7 @@ async def connect_server(
     """
     opened = _connect_http(server, link) if server.url else _connect_process(server, errors)
     async with opened as (incoming, outgoing):
-        errors.started()
+        errors.close_write_end()
         yield Incoming(incoming, link), outgoing
 
 

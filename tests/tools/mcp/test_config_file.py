@@ -189,7 +189,7 @@ def test_an_entry_is_shown_exactly_and_only_variables_are_not_filled_in():
             "API_TOKEN": "${MY_TOKEN}",
         },
     )
-    shown = "\n".join(made.described())
+    shown = "\n".join(made.describe())
     assert shown.isascii()
     assert '"n\\u0440x" "-y" "\\u001b[2Jharmless" "two words"' in shown
     assert '"NODE_OPTIONS"="--require ./evil.js"' in shown
@@ -200,7 +200,7 @@ def test_an_entry_is_shown_exactly_and_only_variables_are_not_filled_in():
 
 def test_variables_are_filled_in_everywhere():
     made = mcp_server("a", url="https://${HOST}/x", headers={"A": "Bearer ${TOKEN:-none}"})
-    found = made.expanded({"HOST": "example.org"})
+    found = made.expand({"HOST": "example.org"})
     assert (found.url, found.headers) == ("https://example.org/x", {"A": "Bearer none"})
     assert made.url == "https://${HOST}/x"
 

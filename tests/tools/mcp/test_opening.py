@@ -17,7 +17,7 @@ def test_a_tool_under_two_names_is_offered_once(monkeypatch):
     async def answer(server):
         return ServerTools([listed])
 
-    monkeypatch.setattr(opening.HUB, "listed", answer)
+    monkeypatch.setattr(opening.HUB, "list_tools", answer)
     server = mcp_server("small", "program")
     references = [Reference("small", name, server) for name in ("a.b", "a_b", "a.b")]
     tools, lists = asyncio.run(opening.open_references(references, (), ".", lambda line: None))
