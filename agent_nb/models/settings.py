@@ -47,6 +47,8 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         # a bool is an int in Python, but only `reasoning` may be one
         if not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and name != "reasoning"):
             raise UsageError(f"The setting {name} cannot be {value!r}.")
+    if not all(isinstance(text, str) for text in list_stops(chosen.get("stop", []))):
+        raise UsageError(f"The setting stop cannot be {chosen['stop']!r}.")
     reasoning = chosen.get("reasoning")
     if isinstance(reasoning, str) and reasoning not in EFFORTS:
         raise UsageError(

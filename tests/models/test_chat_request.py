@@ -190,6 +190,7 @@ def test_settings_in_the_words_of_the_api(settings, options, expected):
         ({"temperature": "hot"}, "temperature cannot be 'hot'"),
         ({"seed": True}, "seed cannot be True"),
         ({"reasoning": "deep"}, "none, minimal, low"),
+        ({"stop": ["a", 1]}, "stop cannot be"),
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(settings, words):

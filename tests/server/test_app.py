@@ -378,6 +378,15 @@ def test_a_run_is_started_and_told_where_it_is(rig):
     ]
 
 
+def test_ids_of_conversations_that_differ_at_their_end_are_never_one(rig):
+    server = rig()
+    ids = [f"{'c' * 200}{end}" for end in ("1", "2")]
+    answers = [server.client.post("/runs", json={"message": "a", "contextId": i}) for i in ids]
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert "longer than 200 characters" in answers[0].json()["error"]
+    assert not server.started
+
+
 @pytest.mark.parametrize("asked", ["accept", "body"])
 def test_a_run_is_streamed_at_once_where_asked(asked, rig):
     server = rig()

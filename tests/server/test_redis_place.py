@@ -39,6 +39,7 @@ def test_off_loopback_tls_is_required(host):
         "http://127.0.0.1",
         "redis://",
         "unix://",
+        "unix://run/redis.sock",
         "redis://ada:s3cret-word@127.0.0.1:port/0",
         "redis://ada:s3cret-word@127.0.0.1/x",
         "redis://ada:s3cret-word@127.0.0.1/0?ssl_cert_reqs=none",

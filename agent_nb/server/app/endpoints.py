@@ -43,6 +43,7 @@ class Launched(Protocol):
         """Answer the question about a call, from any thread; False if none is open."""
 
 
+_LONGEST_ID = 200  # characters of a conversation's id; cut off, two ids could become one
 T = TypeVar("T")
 #: starts a run: (message, conversation id) -> the run
 Start = Callable[[str, str], Launched | Awaitable[Launched]]
@@ -112,7 +113,7 @@ class Endpoints:
         """Start a run; answer with its id, or with its stream if the client asks for one."""
         body = await self._read_body(request, NewRun)
         self._check_start(body)
-        conversation = redact_text((body.conversation or body.contextId)[:200], collect_secrets())
+        conversation = redact_text(body.conversation or body.contextId, collect_secrets())
         channel = await self._launch(body.message, conversation)
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")
@@ -129,6 +130,10 @@ class Endpoints:
         if len(body.message) > self.settings.message:
             raise HTTPException(
                 413, f"The message is longer than {self.settings.message} characters."
+            )
+        if len(body.conversation or body.contextId) > _LONGEST_ID:
+            raise HTTPException(
+                422, f"The id of a conversation is longer than {_LONGEST_ID} characters."
             )
         if sum(1 for info in self.hub.runs() if info.status == "running") >= self.settings.active:
             raise HTTPException(

@@ -77,8 +77,9 @@ def parse_address(url: str) -> RedisAddress:
     except ValueError:
         raise UsageError("The address of Redis is malformed. Write redis://HOST:PORT/0.") from None
     scheme, host = parts.scheme, parts.hostname or ""
-    # a Unix socket needs a path, other addresses need a host; a mistyped URL may lack both
-    if scheme not in _SCHEMES or not (parts.path if scheme == "unix" else host):
+    # a Unix socket has a path and no host (unix://run/x would lose its folder), others have a host
+    is_complete = bool(parts.path and not host) if scheme == "unix" else bool(host)
+    if scheme not in _SCHEMES or not is_complete:
         raise UsageError(
             "That is not an address of Redis. Write redis://HOST:PORT/0, rediss://… for TLS, or unix:///PATH."
         )
