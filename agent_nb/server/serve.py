@@ -110,12 +110,8 @@ class Serving:
         return f"<agent_nb server at {self.url}: {state}{shared}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {
-            "text/plain": "\n".join(
-                [repr(self), *(f"  {client}: {command}" for client, command in self._access_ways())]
-            ),
-            "text/html": self._html(),
-        }
+        lines = [repr(self), *(f"  {client}: {command}" for client, command in self._access_ways())]
+        return {"text/plain": "\n".join(lines), "text/html": self._html()}
 
     def _access_ways(self) -> list[tuple[str, str]]:
         """Return, for each kind of client, its name and the command that follows runs from there.
@@ -134,11 +130,8 @@ class Serving:
         curl = (
             f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
         )
-        return [
-            *ways,
-            ("elsewhere", curl),
-            ("token", f"in {path}, for you alone; here: server.token"),
-        ]
+        token = ("token", f"in {path}, for you alone; here: server.token")
+        return [*ways, ("elsewhere", curl), token]
 
     def _html(self) -> str:
         rows = "".join(
@@ -153,18 +146,14 @@ class _Current:
 
     def __init__(self) -> None:
         self.serving: Serving | None = None
-        self._settings: object = None
+        self.arguments: object = None
 
-    def get(self, settings: object) -> Serving | None:
-        """Return the running server if `settings` made it; stop any other."""
-        if self.serving is None or (self.serving.running and self._settings == settings):
+    def get(self, arguments: object) -> Serving | None:
+        """Return the running server if `arguments` made it; stop any other."""
+        if self.serving is None or (self.serving.running and self.arguments == arguments):
             return self.serving
         self.serving.stop()
         return None
-
-    def set(self, serving: Serving, settings: object) -> None:
-        """Make `serving` the server of this process."""
-        self.serving, self._settings = serving, settings
 
 
 _current = _Current()
@@ -210,7 +199,7 @@ def serve(
         except BaseException:
             hub.stop()  # a shared hub has connections, and publishes until it is stopped
             raise
-        _current.set(serving, arguments)
+        _current.serving, _current.arguments = serving, arguments
         atexit.register(serving.stop)
     serving.add(runs)
     return serving

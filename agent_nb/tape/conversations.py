@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..record import Home, Packer, Payloads, Unpacker
-from ..wire import as_dict, as_list, encode_canonical
+from ..wire import as_dict, encode_canonical
 from .references import damaged_error
 
 MESSAGES = ("messages", "input", "contents")  # the fields of a body that hold a conversation
@@ -106,20 +106,27 @@ def unpack_body(packed: Any, payloads: Payloads, home: Home) -> dict[str, Any]:
     return body
 
 
+class _Link(NamedTuple):
+    """A part of a list: the first `take` messages of the part before stay, `add` follow them."""
+
+    take: int
+    add: list[Any]
+
+
 def _read_messages(reference: Any, payloads: Payloads, unpacker: Unpacker) -> list[Any]:
     """Return the messages of a list, which begins with its earliest link. Raises UsageError."""
     messages: list[Any] = []
-    for take, add in reversed(_list_links(reference, payloads)):
-        if take > len(messages):
+    for link in reversed(_list_links(reference, payloads)):
+        if link.take > len(messages):
             raise damaged_error("its list of messages is shorter than a later one says")
-        del messages[take:]
-        messages += [unpacker.unpack(message) for message in add]
+        del messages[link.take :]
+        messages += [unpacker.unpack(message) for message in link.add]
     return messages
 
 
-def _list_links(reference: Any, payloads: Payloads) -> list[tuple[int, list[Any]]]:
-    """Return (`take`, `add`) of each link of a list, the last one first. Raises UsageError."""
-    links: list[tuple[int, list[Any]]] = []
+def _list_links(reference: Any, payloads: Payloads) -> list[_Link]:
+    """Return the links of a list, the last one first. Raises UsageError."""
+    links: list[_Link] = []
     keys: set[str] = set()
     while reference is not None:
         key = as_dict(reference).get("$payload")
@@ -133,5 +140,5 @@ def _list_links(reference: Any, payloads: Payloads) -> list[tuple[int, list[Any]
         take = link.get("take", 0)
         if type(take) is not int or take < 0 or not isinstance(link.get("add"), list):
             raise damaged_error("a part of its list of messages is malformed")
-        links.append((take, as_list(link["add"])))
+        links.append(_Link(take, link["add"]))
     return links

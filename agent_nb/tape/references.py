@@ -147,12 +147,13 @@ class Dereferencer:
             return self._fields[name]
         if type(name) is not int or not 0 <= name < len(self._seen) or name in self._open:
             raise damaged_error("its answer refers to itself or to nothing")
-        if name not in self._values:
-            self._open.add(name)
-            before = self._weight
-            read = self.unpack(self._seen[name], depth - 1)
-            self._values[name] = (read, self._weight - before)
-            self._open.discard(name)
-        else:
-            self.add_weight(self._values[name][1])
-        return self._values[name][0]
+        if name in self._values:
+            unpacked, weight = self._values[name]
+            self.add_weight(weight)
+            return unpacked
+        self._open.add(name)
+        before = self._weight
+        unpacked = self.unpack(self._seen[name], depth - 1)
+        self._values[name] = (unpacked, self._weight - before)
+        self._open.discard(name)
+        return unpacked

@@ -44,8 +44,8 @@ _CHARACTERS_PER_TOKEN = 4
 _UNPRICED_SHARE = 0.1  # of the budget, for a call whose price comes with its answer
 
 
-class _ServerModel(msgspec.Struct, frozen=True):
-    """A model of a server that no endpoint of the configuration names."""
+class _PricedModel(msgspec.Struct, frozen=True):
+    """The name of a model that a request asks, and how it is priced."""
 
     name: str
     tariff: Tariff
@@ -122,8 +122,9 @@ class Spending:
         """Return what a request may cost. Raises UsageError if a budget needs its price."""
         if not self.budget or request.method != "POST" or request.path.endswith(_FREE):
             return Charge()
-        name, tariff = _name_tariff(request)
-        tariff.check_budget(name, self.budget)
+        model = _find_model(request)
+        tariff = model.tariff
+        tariff.check_budget(model.name, self.budget)
         sent = _count_sent(request.body.value)
         cost = tariff.cost(Counts(input=sent, output=_count_allowed(request.body.value)))
         if cost is None:
@@ -194,16 +195,17 @@ def _find_number(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> i
     return next((n for n in values if isinstance(n, int) and n > 0), 0)
 
 
-def _name_tariff(request: Request) -> tuple[str, Tariff]:
-    """Return the name of the model that a request asks, and its prices, unknown ones too."""
-    with suppress(UsageError):  # no such model can be resolved
+def _find_model(request: Request) -> _PricedModel:
+    """Return the model that a request asks; one that cannot be resolved has unknown prices."""
+    with suppress(UsageError):
         if request.model:
-            return _find_tariff(request.provider, request.model)
-    return f"{request.provider}/{request.model or request.path.strip('/')}", Tariff()
+            return _resolve_model(request.provider, request.model)
+    name = f"{request.provider}/{request.model or request.path.strip('/')}"
+    return _PricedModel(name, Tariff())
 
 
-def _find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
-    """Return a model's name and prices; `provider`: name or address. Raises UsageError."""
+def _resolve_model(provider: str, model: str) -> _PricedModel:
+    """Return a model of a provider, which is a name or an address. Raises UsageError."""
     chosen: Any
     if "://" not in provider:
         label = _PREFIXES.get(provider, provider)
@@ -212,9 +214,9 @@ def _find_tariff(provider: str, model: str) -> tuple[str, Tariff]:
     if label:
         chosen = resolve_all(f"{label}/{model}")[0][0]
     else:
-        host = urlsplit(provider).netloc
-        chosen = _ServerModel(f"{host}/{model}", Tariff.at(provider, host, model, {}))
-    return chosen.name, Tariff.of(cast("Model", chosen))
+        host = urlsplit(provider).netloc  # of a server that the configuration does not name
+        chosen = _PricedModel(f"{host}/{model}", Tariff.at(provider, host, model, {}))
+    return _PricedModel(chosen.name, Tariff.of(cast("Model", chosen)))
 
 
 class Prices:
@@ -226,10 +228,10 @@ class Prices:
 
     def price_tokens(self, request: Request, counts: Counts) -> float | None:
         """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
-        name = (request.provider, request.model)
-        if name not in self._tariffs:
-            self._tariffs[name] = None
+        key = (request.provider, request.model)
+        if key not in self._tariffs:
+            self._tariffs[key] = None
             with suppress(AgentError):
-                self._tariffs[name] = _find_tariff(*name)[1]
-        tariff = self._tariffs[name]
+                self._tariffs[key] = _resolve_model(*key).tariff
+        tariff = self._tariffs[key]
         return None if tariff is None else tariff.cost(counts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import ssl
+from collections.abc import Iterator
 
 from ...errors import ModelError
 from .errors import blot_out_secrets
@@ -36,8 +37,9 @@ def make_connection_error(error: Exception, host: str, connect_timeout: float) -
             retryable=True,
             code="connect",
         )
-    tls_error = _find_tls_error(error) if isinstance(error, httpx.ConnectError) else None
-    if tls_error is not None:
+    causes = list(_list_causes(error))
+    tls_error = next((each for each in causes if isinstance(each, ssl.SSLError)), None)
+    if isinstance(error, httpx.ConnectError) and tls_error is not None:
         hint = CERTIFICATES
         if not isinstance(tls_error, ssl.SSLCertVerificationError):
             hint = f"Does it speak https? If so: {CERTIFICATES}"
@@ -48,7 +50,9 @@ def make_connection_error(error: Exception, host: str, connect_timeout: float) -
             retryable=True,
             code="proxy",
         )
-    system_error = _find_system_error(error)
+    # the innermost one has the system's reason
+    system_errors = [each for each in causes if isinstance(each, OSError) and each.strerror]
+    system_error = system_errors[-1] if system_errors else None
     if system_error is not None and system_error.errno in (errno.EMFILE, errno.ENFILE):
         return ModelError(
             f"There is no further connection to {host}: only {read_file_limit():,} files may be open at once here. "
@@ -77,21 +81,11 @@ def _system_message(error: OSError) -> str:
     return os.strerror(number) if number > 0 else str(error.strerror)
 
 
-def _find_system_error(error: BaseException | None) -> OSError | None:
-    """Return the innermost OSError of a chain of causes, which has the system's reason, or None."""
-    last = None
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and the chain of its causes, the innermost last."""
     while error is not None:
-        if isinstance(error, OSError) and error.strerror:
-            last = error
+        yield error
         # several addresses of a host are tried at once (happy eyeballs), and all their errors come
         # as one group; the first one stands for the others
         first = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         error = first or error.__cause__ or error.__context__
-    return last
-
-
-def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error in a chain of causes, or None."""
-    while error is not None and not isinstance(error, ssl.SSLError):
-        error = error.__cause__ or error.__context__
-    return error

@@ -276,14 +276,15 @@ class Remote(Unpicklable):
         Repeats it, at most twice, without the fields that the server refuses (`_adapt`).
         """
         await self.named()
-        for last in (False, False, True):  # each repetition drops another refused field
+        for repetitions_left in (2, 1, 0):  # each drops another refused field
             try:
                 async with aclosing(self._post(body_of(), decoder_of)) as batches:
                     async for batch in batches:
                         yield batch
                 return
             except ModelError as fault:
-                if last or fault.status not in self.refusals or not self._adapt(fault):
+                is_refusal = repetitions_left and fault.status in self.refusals
+                if not is_refusal or not self._adapt(fault):
                     raise self._explain_schema(fault, request) from None
 
     def _adapt(self, fault: ModelError) -> bool:

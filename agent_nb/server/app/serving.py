@@ -34,22 +34,21 @@ _LARGEST_PORT = 65_535
 Closing = Callable[[], Awaitable[Any]]
 
 
-async def _end_nothing() -> None:
-    """End no runs: the server has started none."""
-
-
 class _Uvicorn(uvicorn.Server):
     """A uvicorn server whose shutdown first ends runs and streams; see the module's rules."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, closing: Closing, grace: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, hub: Hub, closing: Closing | None, grace: float
+    ) -> None:
         super().__init__(config)
         self._hub = hub
         self._closing = closing
         self._grace = grace
 
     async def shutdown(self, sockets: Any = None) -> None:
-        with anyio.move_on_after(self._grace):
-            await self._closing()
+        if self._closing is not None:
+            with anyio.move_on_after(self._grace):
+                await self._closing()
         self._hub.close()
         await super().shutdown(sockets)
 
@@ -65,7 +64,7 @@ class Server:
 
     `start` starts a run for a request (None: runs are only shown). `port`: 0 takes a free one.
     `token`: None makes a new one. `origins`: origins of other pages that may use the server from a
-    browser. `closing` ends the server's own runs when the server stops.
+    browser. `closing` ends the runs that the server has started, when the server stops.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Server:
         token: str | None = None,
         origins: tuple[str, ...] = (),
         settings: Settings | None = None,
-        closing: Closing = _end_nothing,
+        closing: Closing | None = None,
     ) -> None:
         self.hub = hub or Hub()
         # a server on all addresses answers to any host name, since it does not know the machine's

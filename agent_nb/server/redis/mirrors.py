@@ -29,7 +29,7 @@ from .reader import Reader
 
 PAGE = 128  # entries read at once
 IDLE = 60.0  # s after which a mirror without readers is dropped
-Run = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
+OnLoop = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
 
 
 class Mirrors:
@@ -40,7 +40,7 @@ class Mirrors:
     """
 
     def __init__(
-        self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: Run
+        self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: OnLoop
     ) -> None:
         self._link, self._reader, self._control = link, reader, control
         self._index = Index(link)
