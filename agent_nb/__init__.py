@@ -1,7 +1,7 @@
 """agent_nb: an `%%agent` cell magic that drives an LLM agent and records its run in the notebook.
 
 Rules
-- This file holds the public names and the two hooks that IPython calls, nothing else.
+- This file holds the public names, the hooks that IPython calls and the one that our runner calls.
 - Public names are imported when they are first used: `%load_ext agent_nb` must not wait for pandas,
   httpx or a markdown parser.
 - At import, `launch` reads the environment and removes the secret from it, and `install_guard`
@@ -96,7 +96,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _guard_hosts(shell: Any) -> None:
-    """Have a cell of a test fail that asks a host of models; our runner calls this."""
+    """Make each cell of a test fail that sends a request to a host of models."""
     from .notebook.cell.refusing import guard_hosts
 
     guard_hosts(shell)

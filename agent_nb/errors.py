@@ -103,7 +103,7 @@ class ModelError(AgentError):
     - `context`: the most tokens that the model takes, if the request was longer and the server says
       so (0: unknown)
     - `brief`: what happened in a few words; by default the first sentence of the message
-    - `shared`: the endpoint refused other requests at the same time, so this failure does not count
+    - `shared`: the endpoint refused other requests at the same time; such a failure does not count
       as an attempt of the request
     """
 

@@ -25,20 +25,20 @@ class Bill:
         self._meter = meter
         self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
-    def reached_limit(self, so_far: Counts, turns: int = 0) -> str:
+    def reached_limit(self, usage: Counts, turns: int = 0) -> str:
         """Return the first limit that the turn in progress uses up, in words; "" if none.
 
-        `so_far`: the usage of the turn. `turns`: its requests beyond the first.
+        `usage`: what the turn has used so far. `turns`: its requests beyond the first.
         """
-        cost = self._find_cost(so_far) if self._meter.limits.cost else so_far.cost
-        return self._meter.reached_limit(so_far.input + so_far.output, turns, cost or 0.0)
+        cost = self._find_cost(usage) if self._meter.limits.cost else usage.cost
+        return self._meter.reached_limit(usage.input + usage.output, turns, cost or 0.0)
 
     def charge_request(
         self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool
     ) -> Metric:
         """Add the usage and cost of a request to the meter; return the event about it.
 
-        `sent`, `written`, `whole`: see `Turn.spent`.
+        `sent`, `written`: tokens by our estimate. `whole`: the answer is complete (`Turn.spent`).
         """
         spent, estimated = turn.spent(sent, written, whole=whole)
         cost = self._find_cost(spent, turn.head.model)
@@ -47,5 +47,5 @@ class Bill:
         return Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
 
     def _find_cost(self, usage: Counts, served: str = "") -> float | None:
-        """Return what `usage` costs; `served`: see `Tariff.cost`."""
+        """Return the cost of `usage` in dollars; `served`: the name of the model that answered."""
         return self._tariff.cost(usage, served) if usage.cost is None else usage.cost

@@ -12,14 +12,14 @@ class CallIds:
     def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def take(self, wanted: str, turn: int) -> tuple[str, bool]:
-        """Return the id for a call of turn number `turn` and whether it is synthetic.
+    def take(self, model_id: str, turn: int) -> tuple[str, bool]:
+        """Return the id for a call of turn number `turn`, and whether the id is synthetic.
 
-        `wanted`: the id that the model gave, "" if none.
+        `model_id`: the id that the model gave the call, "" if none.
         """
-        synthetic = not wanted or wanted in self._used
+        synthetic = not model_id or model_id in self._used
         number = len(self._used) + 1
-        call_id = f"call_{turn}_{number}" if synthetic else wanted
+        call_id = f"call_{turn}_{number}" if synthetic else model_id
         while call_id in self._used:
             number += 1
             call_id = f"call_{turn}_{number}"

@@ -53,10 +53,10 @@ class Configuration(Unpicklable):
     """The values of one agent; `rows.agent.Agent` documents the parameters that users know.
 
     The `INTERNAL` ones: `host` runs the tools, `ask` answers questions, `trace_id` names the trace.
-    `namespace`: the variables that names of models and tools may mean. `late`: look up the model's
-    dialect only when it is needed, since a replay may not need it; a `dialect` that the user named
-    is looked up at once, with the model. `mentioned` returns the names of tools in the notebook's
-    code, for the policy. `model_source`: where the choice of the model came from, in words.
+    `namespace`: the variables that names of models and tools may mean. `late`: do not look up the
+    model's dialect before it is needed, since a replay may not need it; this does not apply to a
+    `dialect` that the user named. `mentioned` returns the names of tools in the notebook's code,
+    for the policy. `model_source`: where the choice of the model came from, in words.
     """
 
     # the advice of the error for code that pickles an agent (`Unpicklable`)
@@ -125,7 +125,7 @@ class Configuration(Unpicklable):
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect given, else the model's. Raises as `model` does."""
+        """The user's dialect, else the model's. Raises UsageError if it or the model is unknown."""
         return self.dialect_of(self.model)
 
     @property
@@ -140,11 +140,11 @@ class Configuration(Unpicklable):
 
     @property
     def namespace(self) -> Mapping[str, Any]:
-        """The namespace that a policy and a template see: the agent's, else the notebook's."""
+        """The variables that a policy and a template see: the agent's, else the notebook's."""
         return vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
 
     def policy(self) -> Policy:
-        """Return the policy as its file is now. Raises UsageError if it is faulty."""
+        """Return the policy; its file is read now. Raises UsageError for a faulty policy."""
         from ..tools import load_checked_policy
 
         return load_checked_policy(

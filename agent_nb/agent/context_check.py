@@ -3,7 +3,7 @@
 Why: a frame of another shape makes a recorded answer wrong without changing a word of the prompt.
 
 Rules
-- A run used the variables that its prompt names, that its code read before assigning them
+- A run used the variables that its prompt names, that its code read before it assigned them
   (`code_names`), that functions of the notebook read for it, and that its tool `variables` showed.
 - A plain word of the prompt, such as `text`, counts only if a tool of the run shares the variables,
   and never for a variable that is gone. In backticks it counts.

@@ -4,8 +4,8 @@ Why protocols: agents stand below the view and the notebook and import neither. 
 implements `Presenter`.
 
 Rules
-- Nothing of a notebook is imported unless IPython is loaded, which a script does not do, or the
-  caller demands to show a run (`show_run`, `follow_run`).
+- Nothing of a notebook is imported in a process without IPython, unless the caller demands to show
+  a run (`show_run`, `follow_run`).
 - A run inside another run has no screen: it appears in the cards of the outer run.
 - The tools of a run that a cell begins work in its kernel. Runs that begin elsewhere (a script,
   another thread, a row of a map) have a namespace of their own.

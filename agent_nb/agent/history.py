@@ -7,8 +7,8 @@ model or dialect.
 Rules
 - The results of a batch follow it, in the order of its calls.
 - Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
-- An error that was fed back (malformed batch, forged results, invalid answer) becomes the
-  assistant's raw text and an error result.
+- An error that the model must read (`FED_BACK`: a malformed batch, forged results, an invalid
+  answer) becomes the assistant's raw text and an error result.
 - Opaque blocks go back only to their provider.
 - Runs that do not fit are left out and counted (`Window`).
 """
@@ -60,7 +60,7 @@ def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Me
 
 
 class _Writer:
-    """Collects the messages step by step; a step is all that the model writes between results."""
+    """Collects the messages step by step; a step is what the model writes between results."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.messages: list[Message] = []

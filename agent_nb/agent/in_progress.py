@@ -4,8 +4,8 @@ Why shared: a run of an agent (`stream`), of another system (`external.watched_r
 process (`external.attached_run`) differ in where their events come from, not in how code uses them.
 
 Rules
-- One task drives the run, in the event loop that started it; until it has ended, code in another
-  loop cannot await it.
+- One task drives the run, in the event loop that started it. Code in another event loop can await
+  the run only after its end.
 - If the user stops a cell, the run that the cell awaits is stopped. A cancellation that no user
   caused (a timeout) is raised as CancelledError.
 """
@@ -31,7 +31,7 @@ POLL_INTERVAL = 0.05
 class InProgress(Unpicklable, ABC):
     """The base of the three kinds of runs in progress.
 
-    `instead`: what an error advises to do instead of awaiting the run in another event loop.
+    `instead`: the advice of the error for code that awaits the run in another event loop.
     """
 
     _instead = "Await it, and send the events of its run: run.log.to_ndjson()."

@@ -30,7 +30,7 @@ class ModelChoice:
     """The choice of one model, or of several in order.
 
     `requested`: the name the user gave ("": the environment chooses). `source`: where the choice
-    came from, in words (if not given, "" until the model is used).
+    came from, in words; without an argument, "" until the model is used.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ModelChoice:
         """
         return bool(getattr(self.model, "takes_tools", self.model.dialect == "native"))
 
-    def portable(self) -> str:
+    def make_portable_name(self) -> str:
         """Return the name that makes the same models in another process.
 
         Raises UsageError for a model object and for a script.

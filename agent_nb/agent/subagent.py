@@ -157,7 +157,7 @@ def _prefix_questions(context: ToolContext) -> ApprovalSource | None:
 
 
 def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
-    """Return `limits`, each at most the `remaining` amount of that name (missing: unlimited)."""
+    """Return `limits`, each at most the amount of its name in `remaining`, if that has one."""
     current = msgspec.structs.asdict(limits)
     changes = {}
     for name, remaining_amount in remaining.items():

@@ -2,7 +2,8 @@
 
 Why: people answer questions about many runs with their tools for tables.
 
-Rule: only the text table is shortened, to fit a terminal; the other formats keep every value.
+Rule: the text table shortens values to fit a terminal, and a spreadsheet takes only what its cells
+can hold (`EventFrame`); the other formats keep every value.
 """
 
 from __future__ import annotations

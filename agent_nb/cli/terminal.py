@@ -109,14 +109,8 @@ def leave_quietly() -> None:
     sys.stderr.close()
 
 
-class JsonOutput:
-    """Standard output as a file for JSON text: its context flushes stdout and never closes it."""
-
-    def __enter__(self) -> JsonOutput:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.flush()
+class JsonOutput(io.TextIOBase):
+    """Standard output as a file for JSON text: closing it flushes stdout, which stays open."""
 
     def write(self, text: str) -> int:
         """Write JSON text."""

@@ -11,7 +11,7 @@ Rules
 - A call of the final tool, which takes the answer (`output_way`), is refused beside other calls;
   the other calls run.
 - Events after a waiting block wait too, except deltas of thoughts. A call, or an answer by the
-  final tool, ends the waiting: the text before it is not the answer.
+  final tool, ends the waiting, since the text before it is not the answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read the typed answer of a run from its log: as plain JSON, a value of its type, or a frame.
 
-Why from the log: so a replayed or loaded run has its answer too.
+Why from the log: a replayed or loaded run has a typed answer too.
 
 Rules
 - The answer is the newest text of the run itself that is marked as typed. A text without the mark

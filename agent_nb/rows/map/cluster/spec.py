@@ -55,7 +55,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 def spec_of(agent: Configuration, redaction: Redaction) -> AgentSpec:
     """Return the spec of an agent. Raises UsageError for an agent that cannot travel."""
-    model = agent.choice.portable()
+    model = agent.choice.make_portable_name()
     if agent.approve not in POLICIES:
         raise UsageError(
             f"The policy file {agent.approve} does not travel to workers. Decide with approve='auto' or approve='deny', or map without client=."
