@@ -392,6 +392,13 @@ def test_a_block_larger_than_the_window_is_not_lost(monkeypatch, source, step):
     assert [s.source for s in segments] == [s.source for s in whole.finished(final=True)]
 
 
+@pytest.mark.parametrize("label", ["two words", "two\nwords", "two  words", " TWO\twords "])
+def test_a_link_takes_a_later_definition_however_its_label_is_written(label):
+    text = f"[{label}] x\n\nThen.\n\n[two words]: http://x.org"
+    assert "href" in render(text)
+    assert streamed(list(text)) == render(text)
+
+
 @pytest.mark.parametrize("block", ["- a", "    code", "```\na"])
 def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
     stream = MarkdownStream()

@@ -62,11 +62,10 @@ class MarkdownStream:
     def close(self) -> None:
         """Freeze everything and apply late link definitions."""
         self._freeze(final=True)
-        labels = [f"[{label}" for label in self._splitter.references]  # markdown-it's: upper case
-        for index, segment in self._linked.items() if labels else ():
-            upper = segment.source.upper()
-            if any(label in upper for label in labels):
-                self.frozen[index] = self._html(segment)
+        for index, segment in self._linked.items() if self._splitter.references else ():
+            html = self._html(segment)
+            if html != self.frozen[index]:
+                self.frozen[index] = html
                 self.changed = index if self.changed is None else self.changed
 
     def tail(self, *, caret: bool = False) -> str:
