@@ -399,6 +399,15 @@ def test_a_link_takes_a_later_definition_however_its_label_is_written(label):
     assert streamed(list(text)) == render(text)
 
 
+@pytest.mark.parametrize(
+    ("block", "end"),
+    [("```python\n" + "x = 1\n" * 100, "```\n\n"), ("| a |\n|---|\n" + "| 1 |\n" * 100, "\n")],
+)
+def test_no_letter_behind_a_block_of_several_pages_is_lost(block, end):
+    pieces = [block, f"{end}The next paragraph begins here\nand", " goes on."]
+    assert "The next paragraph begins here\nand goes on." in streamed(pieces)
+
+
 @pytest.mark.parametrize("block", ["- a", "    code", "```\na"])
 def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
     stream = MarkdownStream()

@@ -147,7 +147,8 @@ class Splitter:
         window = self.rest if takes_all else self.rest[: self.rest.rfind("\n", 0, size) + 1]
         if not window or (not takes_all and len(window) == self._unfinished):
             return False
-        source = self.open.head + window
+        head = self.open.head
+        source = head + window
         blocks, definitions = parse(source, self.references, open_end=not takes_all)
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
         ended = takes_all or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
@@ -158,12 +159,12 @@ class Splitter:
             self.references.update(definitions)
             self.rest, self._unfinished = self.rest[len(window) :], 0
             return not takes_all
-        start, head = 0, len(self.open.head)  # `start`: the line at which the open end begins
+        start = 0  # the line at which the open end begins
         for block in blocks[-1:]:
             *finished, last = self._cut(block, source, lines)
             out.extend(page.segment for page in finished)
             start, self.open = last.first_line, last.open if finished else self.open
-        taken = max(0, lines[start] - head)  # characters; the head is not in `rest`
+        taken = max(0, lines[start] - len(head))  # characters; the head is not in `rest`
         # definitions below `start` stay in the open end, which is parsed again
         self.references.update({k: v for k, v in definitions.items() if v["map"][1] <= start})
         self.rest, self._unfinished = self.rest[taken:], 0 if taken else len(window)
