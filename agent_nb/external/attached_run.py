@@ -163,7 +163,7 @@ class Attached(FollowedRuns):
         async with connect(self.where) as client:
             if not self.where.run and not len(self.log):
                 self.log.run = await find_newest_run(client, self.where.server)
-            url = self.where.events(self.log.run)
+            url = self.where.locate(self.log.run, "/events")
             async with aclosing(self._remote.events(client, url)) as events:
                 async for event in events:
                     if not len(self.log) and not self._opened:
@@ -213,8 +213,7 @@ class Attached(FollowedRuns):
         """Return whether the remote run goes on and can be stopped; False if no answer in 2 s."""
         with anyio.move_on_after(2), suppress(httpx.HTTPError, OSError, ValueError, AttributeError):
             async with connect(self.where) as client:
-                url = f"{self.where.server}/runs/{quote(self.log.run)}"
-                _, answer = await send_request(client, "GET", url)
+                _, answer = await send_request(client, "GET", self.where.locate(self.log.run))
             info = json.loads(answer)
             return info.get("status") == "running" and "cancel" in info.get("controls", ())
         return False
@@ -226,7 +225,7 @@ class Attached(FollowedRuns):
             try:
                 has_id = self.where.run or len(self.log)
                 run = self.log.run if has_id else await find_newest_run(client, server)
-                url = f"{server}/runs/{quote(run)}/{what}"
+                url = self.where.locate(run, f"/{what}")
                 status, answer = await send_request(client, "POST", url, body)
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(

@@ -100,9 +100,9 @@ class Target(msgspec.Struct, frozen=True):
     run: str = ""
     token: str = ""
 
-    def events(self, run: str) -> str:
-        """Return the address of a run's events."""
-        return f"{self.server}/runs/{quote(run)}/events"
+    def locate(self, run: str, path: str = "") -> str:
+        """Return the address of a run, or of a `path` below it, such as `/events`."""
+        return f"{self.server}/runs/{quote(run, safe='')}{path}"
 
     @property
     def host_and_port(self) -> str:

@@ -9,6 +9,7 @@ import random
 import threading
 from contextlib import aclosing
 from functools import partial
+from urllib.parse import quote
 
 import anyio
 import httpx
@@ -255,15 +256,18 @@ def test_events_come_live_with_their_deltas(rig, token):
     assert wait(main) == ["user", "delta", "delta", "delta", "respond", "end"]
 
 
-def test_awaiting_gives_the_run(rig, token):
+@pytest.mark.parametrize("name", ["r", "a/b", "a b?c#d/%2F"])
+def test_awaiting_gives_the_run(rig, token, name):
     server = rig()
-    speak(server.publish("r").feed, 1)
+    speak(server.publish(name).feed, 1)
 
     async def main():
-        return await attach(f"{server.server.url}/runs/r/events?token={token}")
+        return await attach(
+            f"{server.server.url}/runs/{quote(name, safe='')}/events?token={token}", backoff=QUICK
+        )
 
     found = wait(main)
-    assert (found.id, found.answer, found.status) == ("r", "The answer 0", "ok")
+    assert (found.id, found.answer, found.status) == (name, "The answer 0", "ok")
 
 
 def test_a_servers_address_follows_its_newest_run(rig, token):
@@ -309,12 +313,13 @@ def test_a_finished_run_can_be_iterated_again_and_a_busy_one_not_twice(rig, toke
     assert wait(main) == ["user", "respond", "end"]
 
 
-def test_the_remote_run_can_be_stopped_and_asked(rig, token):
+@pytest.mark.parametrize("name", ["r", "a/b"])
+def test_the_remote_run_can_be_stopped_and_asked(rig, token, name):
     server = rig()
-    driven = server.publish("r", ev.User(content="x"))
+    driven = server.publish(name, ev.User(content="x"))
 
     async def main():
-        attached = attach(f"{server.server.url}/runs/r", token)
+        attached = attach(f"{server.server.url}/runs/{quote(name, safe='')}", token)
         async for event in attached:
             if event.type == "user":
                 await attached.approve("c/1", allow=True, args={"a": 1})

@@ -9,6 +9,7 @@ cookie. CORS is off by default; where it is on, it answers preflight requests be
 from __future__ import annotations
 
 from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -21,6 +22,15 @@ from ..access import Access, cookie_name
 from ..hub import Hub
 from .endpoints import Endpoints, Start, port_of
 from .settings import Settings
+
+
+class _RunId(StringConvertor):
+    """A run id in a path; ids of other systems may contain slashes, but not at their end."""
+
+    regex = ".*[^/]"
+
+
+register_url_convertor("run_id", _RunId())
 
 
 class _Guard:
@@ -84,10 +94,10 @@ def create_app(
         Route("/login", endpoints.login, methods=["POST"]),
         Route("/runs", endpoints.list_runs, methods=["GET"]),
         Route("/runs", endpoints.new_run, methods=["POST"]),
-        Route("/runs/{run}", endpoints.show_run),
-        Route("/runs/{run}/events", endpoints.events),
-        Route("/runs/{run}/cancel", endpoints.cancel, methods=["POST"]),
-        Route("/runs/{run}/approvals/{call:path}", endpoints.approve, methods=["POST"]),
+        Route("/runs/{run:run_id}/events", endpoints.events),
+        Route("/runs/{run:run_id}/cancel", endpoints.cancel, methods=["POST"]),
+        Route("/runs/{run:run_id}/approvals/{call:path}", endpoints.approve, methods=["POST"]),
+        Route("/runs/{run:run_id}", endpoints.show_run),  # the last: it would match the others
     ]
     return Starlette(
         routes=routes, middleware=middleware, exception_handlers={HTTPException: _error_response}
