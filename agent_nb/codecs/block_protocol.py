@@ -39,7 +39,6 @@ from .run_builder import (
 )
 from .writing import LiveBlocks, restore_line, split_block, split_delta_lines
 
-_REMEMBERED = 1024  # run ids: a stream that never ends may have any number
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
 
@@ -80,7 +79,7 @@ class BlockReader(ABC):
         self._calls = CallMatcher()
         self._blocks = Blocks(run)
         self._runs = 0
-        self._run_ids = UniqueIds(_REMEMBERED)
+        self._run_ids = UniqueIds()
         self._over = False  # the newest run has ended
 
     def read_object(self, obj: Obj) -> list[Event]:

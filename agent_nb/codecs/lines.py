@@ -35,12 +35,13 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> list[str]:
         """Return the lines that `data` completes."""
-        *lines, beginning_of_line = data.split(b"\n")
+        *line_ends, beginning_of_line = data.split(b"\n")
         complete: list[str] = []
-        for line in lines:
-            complete_line = self._end_line(line)
-            if complete_line is not None and self._fits(complete_line):
-                complete.append(_text(complete_line))
+        for line_end in line_ends:
+            line, skipped = b"".join([*self._pieces, line_end]), self._skipping
+            self._pieces, self._size, self._skipping = [], 0, False
+            if not skipped and self._fits(line):
+                complete.append(_text(line))
         if beginning_of_line and not self._skipping:
             self._pieces.append(beginning_of_line)
             self._size += len(beginning_of_line)
@@ -54,12 +55,6 @@ class LineDecoder:
         """End the stream and return the last line if it had no line break."""
         pieces, self._pieces, self._size, self._skipping = self._pieces, [], 0, False
         return [_text(b"".join(pieces))] if pieces else []
-
-    def _end_line(self, end: bytes) -> bytes | None:
-        """Return the line that `end` completes; None if that line is skipped."""
-        pieces, skipped = self._pieces, self._skipping
-        self._pieces, self._size, self._skipping = [], 0, False
-        return None if skipped else b"".join([*pieces, end])
 
     def _fits(self, line: bytes) -> bool:
         """Return whether a line is within the limit; report one that is not."""

@@ -131,15 +131,16 @@ def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
 
 
 class UniqueIds:
-    """Makes ids unique where a stream repeats them; `most`: how many are remembered, None: all."""
+    """Makes ids unique where a stream repeats them, as long as it is among the newest ones."""
 
-    def __init__(self, most: int | None = None) -> None:
+    REMEMBERED = 4096  # ids: a stream that never ends may have any number
+
+    def __init__(self) -> None:
         self._counts: dict[str, int] = {}  # the newest last
-        self._most = most
 
     def take(self, wanted: str) -> str:
         """Return `wanted` at its first use, then `wanted#2`, `wanted#3` …"""
         count = self._counts[wanted] = self._counts.pop(wanted, 0) + 1
-        if self._most is not None and len(self._counts) > self._most:
+        if len(self._counts) > self.REMEMBERED:
             del self._counts[next(iter(self._counts))]
         return wanted if count == 1 else f"{wanted}#{count}"

@@ -215,13 +215,12 @@ class _Run:
         else:
             self.stopped = _end_status(event) or self.stopped
         self._add_question(event)
+        if isinstance(event, Call | Respond):
+            self.message = event
         if isinstance(event, Call):
             self.calls[event.call_id] = event
-            self.message = event
         elif isinstance(event, Result):
             self.calls.pop(event.call_id, None)
-        elif isinstance(event, Respond):
-            self.message = event
         elif isinstance(event, Node) and event.phase == "enter":
             self._nodes.add(event.span)
         elif isinstance(event, Node):

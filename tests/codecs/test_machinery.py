@@ -253,6 +253,7 @@ def test_a_time_beyond_every_date_is_left_out_of_ag_ui(tool):
     assert [line.get("timestamp") for line in lines] == [None, 1500]
 
 
-def test_ids_are_unique_among_the_newest():
-    ids = UniqueIds(most=2)
+def test_ids_are_unique_among_the_newest(monkeypatch):
+    monkeypatch.setattr(UniqueIds, "REMEMBERED", 2)
+    ids = UniqueIds()
     assert [ids.take(i) for i in "aabacbd"] == ["a", "a#2", "b", "a#3", "c", "b", "d"]

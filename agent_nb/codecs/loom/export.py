@@ -109,12 +109,8 @@ def _draw_export(frame: Obj) -> tuple[str, Any]:
     if not isinstance(kind, str):
         return "", None
     # in `got_expand` `node_id` is content (the node that expands), elsewhere part of the envelope
-    content = "node_id" if kind == "got_expand" else ""
-    fields: Obj = {
-        k: v
-        for k, v in strip_marks(frame).items()
-        if k == content or (k != "type" and k not in ENVELOPE)
-    }
+    hidden = {"type", *ENVELOPE} - ({"node_id"} if kind == "got_expand" else set())
+    fields: Obj = {k: v for k, v in strip_marks(frame).items() if k not in hidden}
     if kind in _WRAPPED:
         key, field = _WRAPPED[kind]
         return key, fields.get(field)

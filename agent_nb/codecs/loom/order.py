@@ -142,12 +142,11 @@ class FrameOrder:
     def _take_due(self) -> list[Obj]:
         """Return the held frames that are due now."""
         out = []
-        for key in self._list_held_keys():
-            number, _ = key
+        for number, is_reply in self._list_held_keys():
             # a reply may have the id of the frame before it, which is no longer the one that is due
             if not self._is_due(number) and self._next is not None and number > self._next:
                 break
-            out.append(self._held.pop(key))
+            out.append(self._held.pop((number, is_reply)))
             self._expect_after(number, out[-1])
         if not self._held:
             self._wait_began = None

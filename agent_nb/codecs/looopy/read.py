@@ -117,7 +117,7 @@ class LooopyReader:
         name = agents[-1].removeprefix("agent:") if agents else self._agent_names.get(key, "")
         name = name or text_of(as_dict(obj.get("metadata")), "agentId")
         used = {task.call for (other, _), task in self._tasks.items() if other == run}
-        call = parent.find_caller(name, _calling_tool(obj), used) if parent else ""
+        call = parent.tools.find_caller(name, _calling_tool(obj), used) if parent else ""
         span = self._spans.setdefault(run, UniqueIds()).take(call or key)
         return Task(
             our_run, span, parent=parent.span if parent else "", name=name or key, call=call

@@ -17,7 +17,6 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any, ClassVar, Literal
 
 from ...events import (
@@ -78,7 +77,7 @@ class Task:
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
-        self._tools = ToolEvents(self._run, prefix)
+        self.tools = ToolEvents(self._run, prefix)
         self._streamed_text = ""  # the text streamed since the last `content-complete`
         self._answer = StreamedAnswer(span)
         self._request_count = 0
@@ -94,7 +93,7 @@ class Task:
         continues = kind in ("content-delta", "content-complete")
         closing = [] if continues else self._observe(self._text.close())
         if kind in KINDS:
-            events = self._tools.read(obj)
+            events = self.tools.read(obj)
         else:
             events = self.HANDLERS.get(kind, Task._unknown)(self, obj)
         return [*closing, *self._observe(events)]
@@ -104,14 +103,10 @@ class Task:
         self._ts = read_epoch(obj.get("timestamp"))
         return self._node("enter") if self._agent else []
 
-    def find_caller(self, agent: str, tool: str, used: Container[str]) -> str:
-        """Return the open call that runs an agent, or ""; see `ToolEvents.find_caller`."""
-        return self._tools.find_caller(agent, tool, used)
-
     @property
     def asks(self) -> bool:
         """Whether the task waits for an answer."""
-        return bool(self._user_questions or self._tools.questions)
+        return bool(self._user_questions or self.tools.questions)
 
     def _node(self, phase: Literal["enter", "exit"], result: str = "") -> list[Event]:
         data = None
@@ -135,7 +130,7 @@ class Task:
         status = self._implied_status()
         if (inner_asks or self.asks) and not caller_ended and status in ("", "awaiting"):
             status = "awaiting"
-            out += self._tools.close_questions(self._derived)
+            out += self.tools.close_questions(self._derived)
         if status and not self.is_over:
             out.append(self._derived(End, status=status))
         if self._agent and not self.is_over:
@@ -196,9 +191,9 @@ class Task:
             out.append(self._unstreamed_text(*self._answer.find_rest(text)))
         status = self._implied_status()
         if status in ("", "awaiting", "ok"):
-            status = "awaiting" if self._tools.questions else "ok"
+            status = "awaiting" if self.tools.questions else "ok"
         if status == "awaiting":
-            out += self._tools.close_questions(self._derived)
+            out += self.tools.close_questions(self._derived)
         self.is_over = True
         reason = text_of(obj, "finishReason")
         exits = self._node("exit", status) if self._agent else []
@@ -280,7 +275,7 @@ class Task:
 
     def _question_answered(self, obj: Obj) -> list[Event]:
         self._user_questions.pop(_question_id(obj), None)
-        self._tools.forget_question(text_of(obj, "inputId"))
+        self.tools.forget_question(text_of(obj, "inputId"))
         return self._unknown(obj)
 
     def _unknown(self, obj: Obj) -> list[Event]:
