@@ -111,6 +111,9 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
         ) from None
     if unknown:
         raise UsageError(_unknown_option(unknown[0]))
+    # argparse takes a value `--`, as in `--stop=--`, for none at all, and gives []
+    if any(v == [] or (isinstance(v, list) and [] in v) for v in vars(parsed).values()):
+        raise UsageError("The value of an option cannot be --.")
     values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
     # a map drops the context of %config; `_check_map` refuses `vars` and `cells` in the line itself
     if parsed.map:

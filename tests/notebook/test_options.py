@@ -92,6 +92,8 @@ def test_the_line_wins_over_the_configuration(options):
         ("--frobnicate", "no option --frobnicate"),
         ("explain this", "below the first line"),
         ("-m", "expected one argument"),
+        ("--system=--", "cannot be --"),
+        ("--stop x --stop=--", "cannot be --"),
         ("--max-turns three", "invalid int"),
         ("--view hologram", "invalid choice"),
         ("--thoughts", "expected one argument"),
