@@ -54,10 +54,11 @@ class Background:
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                loop = asyncio.new_event_loop()
                 threading.Thread(
-                    target=self._serve, args=(self._loop,), name=self._name, daemon=True
+                    target=self._serve, args=(loop,), name=self._name, daemon=True
                 ).start()
+                self._loop = loop  # not before: a start that fails is tried again
                 atexit.register(self.end)
             return self._loop
 

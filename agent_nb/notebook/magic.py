@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Coroutine
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -152,13 +151,10 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of
         this notebook.
         """
-        return transform.await_or_run(self._run(line, cell))
-
-    def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
-        session = self.session
-        cell = session.cells.current(self.shell, line, body)
-        session.begin(cell)
-        return _run_class(line)(session, cell, lambda: self.read_options(line)).go()
+        running_cell = self.session.cells.current(self.shell, line, cell)
+        self.session.begin(running_cell)
+        run = _run_class(line)(self.session, running_cell, lambda: self.read_options(line))
+        return transform.await_or_run(run.go())
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @line_magic("agent")  # type: ignore[untyped-decorator]

@@ -3,7 +3,7 @@
 Why one object: cells, commands and completion need the same state.
 
 Rules
-- The three newest runs of each cell are kept, of older runs the ids; the latest run is `_agent`.
+- Of each cell, the three newest runs are kept; of older runs, the ids. The latest is `_agent`.
 - A conversation is rebuilt from the records of the cells above once, at its first use in this
   kernel.
 """

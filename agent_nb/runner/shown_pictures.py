@@ -34,7 +34,7 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
 
     `before`: the cell of the file; `now`: the replayed one; `run`: the numbers of the replay.
     """
-    if run.get("run") not in _run_ids(before):
+    if not any(RunNumbers.of(output).get("run") == run["run"] for output in list_outputs(before)):
         return
     all_ran = run.get("ran") == run.get("calls")
     for noun, is_kind, compare in (
@@ -101,11 +101,6 @@ def _is_picture(display: Bundle) -> bool:
 
 def _is_display(display: Bundle) -> bool:
     return any(map(DisplayPair.kind_name, display))
-
-
-def _run_ids(cell: Cell) -> list[Any]:
-    all_numbers = map(RunNumbers.of, list_outputs(cell))
-    return [numbers.get("run") for numbers in all_numbers if numbers]
 
 
 def _list_displays(cell: Cell) -> Iterator[Bundle]:

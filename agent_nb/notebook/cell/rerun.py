@@ -66,7 +66,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 
     @property
     def why_live(self) -> tuple[str, ...]:
-        """The only changes that prevent a replay, in words: conversation or variables; or ()."""
+        """What alone prevents a replay, in words: the conversation or variables changed; or ()."""
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used

@@ -7,8 +7,8 @@ Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
   tokens, chunks and retries do not count.
 - Turns are aligned in order; within a turn, parts of the same kind and name.
-- Calls that the rows of a map made are not in the run's own log: they get turn 0, which a report
-  shows first, and end its parts. Equal ones are listed once, with their number.
+- The calls of a map's rows are not in the run's own log. They get turn 0, which a report shows
+  first; equal ones are listed once, with their number.
 - Both sides are escaped for a terminal: control characters become visible.
 """
 
