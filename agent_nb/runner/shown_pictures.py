@@ -34,7 +34,8 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
 
     `before`: the cell of the file; `now`: the replayed one; `run`: the numbers of the replay.
     """
-    if not any(RunNumbers.of(output).get("run") == run["run"] for output in list_outputs(before)):
+    shown_ids = [RunNumbers.of(output).get("run") for output in list_outputs(before)]
+    if not run.get("run") or run["run"] not in shown_ids:
         return
     all_ran = run.get("ran") == run.get("calls")
     for noun, is_kind, compare in (
