@@ -181,12 +181,14 @@ def _check_cell(
     if cell.get("cell_type") != "code":
         return
     is_agent = agent_cell(source_of(cell)) is not None
-    own_runs = [run for run in runs if is_agent or "ordinal" in run]
-    errors = [str(run["error"]) for run in own_runs if run.get("error")]
-    # a failure that repeats the error of a run is left out: the run reports it
+    code_runs = [run for run in runs if "ordinal" in run]
+    prompt_runs = [run for run in runs if "ordinal" not in run] if is_agent else []
+    # a failure that repeats the error of a run is left out if a problem of the run reports it
+    reported = [*prompt_runs, *(run for run in code_runs if not _passes(run))]
+    errors = [str(run["error"]) for run in reported if run.get("error")]
     own_failures = [f for f in failed if not any(error in f.message for error in errors)]
     if is_agent:
-        run = next((r for r in runs if "ordinal" not in r), None)
+        run = next(iter(prompt_runs), None)
         yield from _check_agent_cell(
             number, cell, _select_prompted(recorded.listed), recorded.faults, run, must_run=must_run
         )
@@ -195,13 +197,8 @@ def _check_cell(
     # outputs show such a run without `ordinal`; leave out a record for each
     if not any(r.get("execution") for r in begun):
         begun = begun[sum("ordinal" not in run for run in runs) :]
-    yield from _check_code_runs(
-        number,
-        cell,
-        begun,
-        [r for r in runs if "ordinal" in r],
-        must_run=must_run and not own_failures,
-    )
+    must_begin = must_run and not own_failures
+    yield from _check_code_runs(number, cell, begun, code_runs, must_run=must_begin)
     yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own_failures)
 
 
@@ -271,7 +268,7 @@ def _check_code_runs(
     for run in runs:
         if drift := run.get("drift"):
             yield _describe_drift(name, drift)
-        elif not (run.get("replayed") or run.get("scripted")):
+        elif not _passes(run):
             yield _describe_not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
             yield Problem(
@@ -285,6 +282,11 @@ def _check_code_runs(
         yield Problem(
             text=f"{name}: {len(records) - replayed_count} of {len(records)} recorded runs did not begin"
         )
+
+
+def _passes(run: RunNumbers) -> bool:
+    """Return whether a run that Python code began was replayed without drift, or is scripted."""
+    return not run.get("drift") and bool(run.get("replayed") or run.get("scripted"))
 
 
 def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:

@@ -81,6 +81,19 @@ def test_a_run_inside_a_tool_plays_the_record_of_that_call(write, capsys):
     assert "2 runs replayed" in capsys.readouterr().out
 
 
+def test_a_cell_that_raises_the_error_of_its_replayed_run_fails(write, capsys):
+    failing = "Scripted([{'error': {'status': 401, 'message': 'boom'}}])"
+    path = write(
+        f"try:\n    await Agent({failing})('one')\nexcept Exception as fault:\n    print(fault)"
+    )
+    assert recorded(path) == {"c1": [1]}
+    assert main(["test", str(path)]) == 0
+    change(path, "print(fault)", "raise")
+    capsys.readouterr()
+    assert main(["test", str(path)]) == 1
+    assert "RunFailed: The run failed: " in capsys.readouterr().out
+
+
 @pytest.mark.long
 def test_three_executions_are_kept_with_all_their_runs(write):
     path = write("for n in range(4):\n    await Agent(m)(f'run {n} at {time.time()}', view=None)")
