@@ -23,6 +23,7 @@ import threading
 from asyncio import base_events
 from collections.abc import Callable, Collection
 from concurrent.futures import thread as executor
+from contextlib import suppress
 from errno import ECONNREFUSED
 from pathlib import Path
 from types import FrameType
@@ -177,11 +178,12 @@ def _read_name(host: Any) -> str:
 
 def _split_target(target: str) -> tuple[str, int]:
     """Return host and port of a target as `Tunnel` reads them; 80 stands for a missing port."""
-    url = urlsplit(target if "://" in target else f"//{target}")
-    try:
-        return _read_name(url.hostname), url.port or 80
-    except ValueError:  # not a port
-        return _read_name(url.hostname), 80
+    host = target
+    with suppress(ValueError):  # of brackets that do not match, or of a wrong port
+        url = urlsplit(target if "://" in target else f"//{target}")
+        host = url.hostname or ""
+        return _read_name(host), url.port or 80
+    return _read_name(host), 80
 
 
 def _is_here(name: str) -> bool:

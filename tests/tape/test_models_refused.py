@@ -116,6 +116,7 @@ def test_a_target_is_refused_by_the_host_that_the_tunnel_asks(target):
     assert " api.openai.com:" in watch.refuse_target(target)
     assert [contact.host for contact in watch.take_contacts()] == ["api.openai.com"]
     assert watch.refuse_target("http://[2001:db8::1]/") == ""
+    assert "the notebook asks" in HostWatch(list).refuse_target("http://[")
 
 
 def test_the_refusal_of_a_notebook_without_a_tape_says_how_to_record():
