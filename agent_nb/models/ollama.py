@@ -3,7 +3,8 @@
 Why a provider of its own: Ollama's address is in a variable, in forms that only Ollama uses.
 
 Rules
-- OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL).
+- OLLAMA_HOST is read in every form that Ollama takes: `host`, `host:port`, `:port`, a URL, an IPv6
+  address with or without brackets.
 - Models that Ollama runs itself cost nothing; those of its cloud have no known price.
 """
 
@@ -36,9 +37,12 @@ def read_base_url(host: str) -> str:
 
 def _read_host(host: str) -> str:
     host = host.strip().strip("\"'")
-    url = urlsplit(host if "//" in host else f"http://{host}")
+    has_scheme = "://" in host
+    if not has_scheme and host.count(":") > 1 and "[" not in host:  # an IPv6 address without port
+        host = f"[{host}]"
+    url = urlsplit(host if has_scheme else f"http://{host}")
     # like Ollama: an address with a scheme has the scheme's default port, another has Ollama's
-    default = {"http": 80, "https": 443}.get(url.scheme, PORT) if "//" in host else PORT
+    default = {"http": 80, "https": 443}.get(url.scheme, PORT) if has_scheme else PORT
     name = url.hostname or "127.0.0.1"
     # a server listens on these addresses, but a client cannot call them
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104  (replaced, not bound)

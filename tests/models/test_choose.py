@@ -301,6 +301,8 @@ def test_base_urls_come_from_the_environment(monkeypatch):
         ("https://lab.example", "https://lab.example:443/v1"),
         ("https://lab.example/ollama", "https://lab.example:443/ollama/v1"),
         ("[::1]:99", "http://[::1]:99/v1"),
+        ("::1", "http://[::1]:11434/v1"),
+        ("::", "http://[::1]:11434/v1"),
     ],
 )
 def test_ollama_host_is_read_in_every_form(host, url):
