@@ -171,8 +171,15 @@ class Hub:
         """End every subscription as the server shuts down; runs continue."""
         with self.shared.lock:
             self.closed = True
-            listening = [s for subscriptions in self._subscriptions.values() for s in subscriptions]
-        for subscription in listening:
+        self.finish_readers()
+
+    def finish_readers(self, run: str = "") -> None:
+        """End the subscriptions to a run, or to all runs (""); the runs continue."""
+        with self.shared.lock:
+            readers = [
+                s for r, group in self._subscriptions.items() if run in ("", r) for s in group
+            ]
+        for subscription in readers:
             subscription.finish()
 
     def stop(self) -> None:

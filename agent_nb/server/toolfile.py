@@ -55,10 +55,7 @@ def from_file(path: Path) -> list[Any]:
 
 
 def _execute(path: Path) -> ModuleType:
-    """Return the module that a file defines, which stays in `sys.modules`.
-
-    Dataclasses and other typed classes look their annotations up there.
-    """
+    """Return the module that a file defines; it stays in `sys.modules`, as dataclasses need it."""
     name = f"agent_nb_tools_{path.stem}"
     while name in sys.modules:  # of another file of this name
         name += "_"

@@ -173,6 +173,7 @@ def test_a_grammar_is_sent_only_to_a_server_that_takes_one():
         ({"reasoning": False}, {}, {"reasoning_effort": "none"}),
         ({"reasoning": 3000}, {"router": True}, {"reasoning": {"max_tokens": 3000}}),
         ({"reasoning": True}, {"router": True}, {"reasoning": {"effort": "medium"}}),
+        ({"reasoning": 0}, {"router": True}, {"reasoning": {"effort": "none"}}),
         ({"extra_body": {"model": "other", "top_k": 3}}, {}, {"model": "other", "top_k": 3}),
         ({"temperature": None}, {}, {}),
     ],

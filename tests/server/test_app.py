@@ -383,7 +383,7 @@ def test_ids_of_conversations_that_differ_at_their_end_are_never_one(rig):
     ids = [f"{'c' * 200}{end}" for end in ("1", "2")]
     answers = [server.client.post("/runs", json={"message": "a", "contextId": i}) for i in ids]
     assert [answer.status_code for answer in answers] == [422, 422]
-    assert "longer than 200 characters" in answers[0].json()["error"]
+    assert "at most 200 characters" in answers[0].json()["error"]
     assert not server.started
 
 

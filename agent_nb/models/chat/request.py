@@ -102,7 +102,7 @@ def write_tool(spec: ToolSpec) -> dict[str, Any]:
 def _encode_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
     if not router:
         return {"reasoning_effort": read_effort(value)}
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return {"reasoning": {"max_tokens": value}}
     return {"reasoning": {"effort": read_effort(value)}}
 

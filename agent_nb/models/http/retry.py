@@ -22,6 +22,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
@@ -106,7 +107,8 @@ def retry_after(
     present time).
     """
     now = time.time() if now is None else now
-    try:
+    # an unreadable header counts as missing
+    with suppress(ValueError, TypeError, OverflowError):
         if "retry-after-ms" in headers:
             return max(0.0, _parse_finite(headers["retry-after-ms"]) / 1000)
         value = headers.get("retry-after", "").strip()
@@ -114,8 +116,6 @@ def retry_after(
             return max(0.0, _parse_finite(value))
         if value:
             return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        pass  # an unreadable header counts as missing
     resets = [_read_reset(name.lower(), headers, now) for name in headers]
     waits = [wait for wait in resets if wait is not None]
     if waits:

@@ -132,9 +132,7 @@ class Endpoints:
                 413, f"The message is longer than {self.settings.message} characters."
             )
         if len(body.conversation or body.contextId) > _LONGEST_ID:
-            raise HTTPException(
-                422, f"The id of a conversation is longer than {_LONGEST_ID} characters."
-            )
+            raise HTTPException(422, f"A conversation's id has at most {_LONGEST_ID} characters.")
         if sum(1 for info in self.hub.runs() if info.status == "running") >= self.settings.active:
             raise HTTPException(
                 429,

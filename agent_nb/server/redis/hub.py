@@ -202,16 +202,9 @@ class RedisHub(Hub):
             try:
                 await self._publisher.tend()
                 await self._control.tend()
-                await self._mirrors.tend(super().listeners, self._finish_readers)
+                await self._mirrors.tend(super().listeners, self.finish_readers)
             except (HubAway, UsageError):
                 continue
-
-    def _finish_readers(self, run: str) -> None:
-        """Finish the subscriptions here to a run whose kernel is away."""
-        with self.shared.lock:
-            listening = list(self._subscriptions.get(run, ()))
-        for subscription in listening:
-            subscription.finish()
 
     def stop(self) -> None:
         """Publish the remaining entries if Redis answers, and close the connections."""
