@@ -175,17 +175,8 @@ class _Run:
         text = redactor.close() if redactor is not None else ""
         if not text:
             return []
-        delta = Delta(
-            block=block,
-            of=event.type,
-            text=text,
-            ts=event.ts,
-            turn=event.turn,
-            span=event.span,
-            parent=event.parent,
-            path=event.path,
-            origin="imported",
-        )
+        shared = {name: getattr(event, name) for name in ("ts", "turn", "span", "parent", "path")}
+        delta = Delta(block=block, of=event.type, text=text, origin="imported", **shared)
         return [self._append(delta)]
 
     def _add_delta(self, event: Delta) -> list[Event]:

@@ -113,16 +113,14 @@ class Signatures:
 
         Raises MissingExtra if that cannot be checked here.
         """
-        checked = self._check(record, source, signers)
-        return [name for name, verdict in checked if verdict == "good"]
+        return [n for n, verdict in self._check(record, source, signers) if verdict == "good"]
 
     def describe(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Describe the signatures of a record and whether they count.
 
         Raises MissingExtra if that cannot be checked here.
         """
-        checked = self._check(record, source, signers)
-        return [_SENTENCES[verdict].format(name) for name, verdict in checked]
+        return [_SENTENCES[v].format(name) for name, v in self._check(record, source, signers)]
 
     def _check(
         self, record: Record, source: str, signers: Iterable[Signer]

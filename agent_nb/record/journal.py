@@ -139,19 +139,19 @@ class Journal:
     @classmethod
     def find(cls, run: str, *, where: Path | None = None) -> Path | None:
         """Return the newest journal of a run, None if there is none."""
-        name = f"{_safe_name(run)}{ENDING}"
-        # the time before the first "-" sorts the files; the rest of a name is the run
-        return next(
-            (p for p in reversed(cls.files(where)) if p.name.partition("-")[2] == name and run),
-            None,
-        )
+        return next(reversed(cls._files_of(run, where)), None) if run else None
 
     @classmethod
     def remove(cls, run: str, *, where: Path | None = None) -> int:
         """Remove the journals of a run ("": of all) that no process writes; return how many."""
-        name = f"{_safe_name(run)}{ENDING}"
-        paths = [p for p in cls.files(where) if not run or p.name.partition("-")[2] == name]
+        paths = cls._files_of(run, where) if run else cls.files(where)
         return sum(_remove(p) for p in paths if not cls.is_being_written(p))
+
+    @classmethod
+    def _files_of(cls, run: str, where: Path | None) -> list[Path]:
+        """Return the journals of a run, oldest first; their names are `START-RUN.ndjson`."""
+        name = f"{_safe_name(run)}{ENDING}"
+        return [path for path in cls.files(where) if path.name.partition("-")[2] == name]
 
     @staticmethod
     def is_being_written(path: Path) -> bool:

@@ -34,6 +34,8 @@ from .packing import Home, Unpacker
 
 _HEAD = 256 * 1024  # bytes that a listing reads at the beginning of a file, for header and prompt
 _TAIL = 64 * 1024  # bytes that it reads at the end, for the last event
+# the fields that a block has in common with its deltas
+_SHARED = ("run", "turn", "span", "parent", "path", "origin", "block")
 _BLOCKS = ("think", "respond", "call")  # kinds of deltas whose unfinished blocks are kept
 
 
@@ -148,14 +150,9 @@ def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
     fields: dict[str, Any] = {
         "seq": seq,
         "ts": pieces[-1].ts,
-        "run": first.run,
-        "turn": first.turn,
-        "span": first.span,
-        "parent": first.parent,
-        "origin": first.origin,
-        "block": first.block,
         "incomplete": True,
         "chunks": encode_chunks(pairs),
+        **{name: getattr(first, name) for name in _SHARED},
     }
     text = "".join(p.text for p in pieces)
     if first.of != "call":

@@ -358,3 +358,9 @@ def test_a_run_whose_id_has_letters_of_four_bytes_has_a_journal(tmp_path):
     run = "\U0001d400" * 64
     Journal(run, where=tmp_path).close()
     assert Journal.find(run, where=tmp_path) is not None
+
+
+def test_a_block_that_never_ended_stands_where_its_deltas_stood():
+    place = {"run": "r", "turn": 2, "span": "s", "parent": "p", "path": "a/b", "origin": "imported"}
+    (block,) = fold_deltas([e.Delta(of="respond", block="b", text="x", **place)])
+    assert {name: getattr(block, name) for name in place} == place
