@@ -51,7 +51,7 @@ def read_rich_bundle(value: Any) -> dict[str, Any] | None:
         bundle.update(_read_mimebundle(value))
     for mime, method in _METHODS.items():
         if mime not in bundle and hasattr(kind, method):
-            bundle[mime] = _try_call(getattr(value, method))
+            bundle[mime] = call_method(value, method)
     return clean_bundle(bundle) or None
 
 
@@ -123,7 +123,7 @@ def _read_mimebundle(value: Any) -> Mapping[str, Any]:
     """Return the bundle from `_repr_mimebundle_`, without the metadata that may come with it."""
     # IPython passes both arguments; some classes define the method without them
     bundle = _try_call(lambda: value._repr_mimebundle_(include=None, exclude=None))
-    bundle = bundle or _try_call(value._repr_mimebundle_)
+    bundle = bundle or call_method(value, "_repr_mimebundle_")
     bundle = bundle[0] if isinstance(bundle, tuple) and bundle else bundle
     return bundle if isinstance(bundle, Mapping) else {}
 

@@ -83,7 +83,9 @@ def write_literal(value: Any, clean: Clean = str) -> str:
 
 def write_unquoted(value: Any, clean: Clean = str, width: int = LONGEST_TEXT) -> str:
     """Return a plain value as text, a string without quotes; "" for anything else."""
-    return clean_text(value, clean, width) if type(value) is str else write_literal(value, clean)
+    if type(value) is str or public_name(value) == "numpy.str_":
+        return clean_text(str.__str__(value), clean, width)
+    return write_literal(value, clean)
 
 
 def round_float(value: Any) -> Any:

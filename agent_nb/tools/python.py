@@ -44,8 +44,9 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
         code: The code.
     """
     if context.host is not None:
+        report = partial(_report_output, context)
         return context.host.run_cell(
-            code, partial(_report_text, context), partial(_report_picture, context)
+            code, report, lambda index, picture: report(Update(picture=(index, picture)))
         )
     namespace = context.state.setdefault(_STATE, {"__name__": "__main__"})
     return _execute(code, namespace, context)
@@ -54,14 +55,9 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
 tools = (as_tool(python),)
 
 
-def _report_text(context: ToolContext, text: str) -> None:
+def _report_output(context: ToolContext, output: str | Update) -> None:
     with suppress(Cancelled):  # the host already stops the cell: do not interrupt it here
-        context.progress(text)
-
-
-def _report_picture(context: ToolContext, index: int, picture: dict[str, Any] | None) -> None:
-    with suppress(Cancelled):
-        context.progress(Update(picture=(index, picture)))
+        context.progress(output)
 
 
 def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:

@@ -189,6 +189,7 @@ def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> 
         (Mine(), ""),
         (np.array([[1, 2], [3, 4]]), "1 | 2\n3 | 4"),
         (np.zeros((2, 2, 2)), ""),
+        (np.array(["a", "b"]), "a\nb"),
     ],
 )
 def test_previews(value: Any, shown: str) -> None:

@@ -125,7 +125,7 @@ def test_an_object_of_a_known_kind_whose_methods_raise_is_its_repr() -> None:
         __fspath__ = __str__ = Nasty.__repr__
 
     class Sized:
-        shape = property(Nasty.__repr__)
+        shape = _repr_html_ = _repr_mimebundle_ = property(Nasty.__repr__)
 
         def __repr__(self) -> str:
             return "<Sized>"

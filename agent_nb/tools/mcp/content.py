@@ -43,9 +43,7 @@ def _combine(texts: list[str], structured: Any) -> Any:
     fields = list(structured.values()) if isinstance(structured, dict) else []
     # the SDK for Python puts a result that is not an object below the name `result`
     wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
-    if not text or _is_same(text, texts, structured):
-        return fields[0] if wrapped else structured
-    if not any(_is_same(text, texts, field) for field in fields):
+    if text and not any(_is_same(text, texts, value) for value in (structured, *fields)):
         return f"{text}\n{dumps(structured)}"
     return fields[0] if wrapped else structured
 
