@@ -32,6 +32,8 @@ from .results import convert_error, convert_result
 from .values import Collector
 
 _STATE = "python"  # key in `ToolContext.state` of the run's own namespace
+_FILE_NAME = "<agent code {}>"  # in tracebacks
+_MOST_TEXTS = 1_000  # pieces of code whose text is kept for tracebacks
 _counter = itertools.count(1)
 
 
@@ -79,7 +81,9 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
 
 def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
     """Run `code` and return the value of its last expression, or None."""
-    name = f"<agent code {next(_counter)}>"
+    number = next(_counter)
+    name = _FILE_NAME.format(number)
+    linecache.cache.pop(_FILE_NAME.format(number - _MOST_TEXTS), None)
     # so that tracebacks show the lines
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import threading
 from collections.abc import Callable
@@ -153,3 +154,11 @@ def test_prints_of_the_report_are_not_taken_for_output_of_the_code(
 def test_the_function_is_still_a_function() -> None:
     made: Any = Toolset.resolve("python")["python"].invoke
     assert made("2 * 3", ToolContext()).content == 6
+
+
+def test_the_texts_of_old_code_do_not_pile_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_nb.tools.python._MOST_TEXTS", 2)
+    before = {name for name in linecache.cache if name.startswith("<agent code ")}
+    run("python", *code(*map(str, range(5))))
+    after = {name for name in linecache.cache if name.startswith("<agent code ")}
+    assert len(after - before) == 2
