@@ -150,6 +150,7 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
     if kind == "array":
         texts = [text.strip() for text in typed.split(",") if text.strip()]
         return [_check_choice(text, choices) for text in texts]
+    _check_choice(typed, choices)
     if kind == "boolean":
         if typed.lower() not in (*_YES, *_NO):
             raise ValueError("Please type y or n.")
@@ -161,7 +162,7 @@ def _parse_answer(typed: str, field: Mapping[str, Any]) -> Any:
             if isinstance(number, int) or math.isfinite(number):
                 return number
         raise ValueError(f"Please type {_NUMBERS[kind]}.")
-    return _check_choice(typed, choices)
+    return typed
 
 
 def _check_choice(typed: str, choices: list[str]) -> str:

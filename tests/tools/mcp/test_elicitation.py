@@ -47,6 +47,12 @@ def test_a_whole_number_may_be_larger_than_any_float(answer):
     assert answer({"type": "integer"}, "1" + "0" * 400)[0] == {"n": 10**400}
 
 
+def test_a_number_with_choices_is_one_of_them(answer):
+    reply, prompts = answer({"type": "integer", "enum": [1, 2]}, "7", "2")
+    assert reply == {"n": 2}
+    assert prompts[1:] == ["n (one of 1, 2): ", "Please type one of 1, 2. n: "]
+
+
 def test_three_unclear_answers_cancel(answer):
     assert answer({"type": "integer"}, "a", "b", "c")[0] == "cancel"
 
