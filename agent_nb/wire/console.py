@@ -88,8 +88,7 @@ class Console:
         if piece == "\n":
             return self._end()
         if piece == "\r":
-            self._return()
-            return ""
+            return self._return()
         return self._write(piece)
 
     def _write(self, text: str) -> str:
@@ -109,15 +108,20 @@ class Console:
             return self._write(text)
         return ""
 
-    def _return(self) -> None:
-        """Go to the start of the line: the next text redraws it."""
+    def _return(self) -> str:
+        """Go to the start of the line: the next text redraws it.
+
+        Return the rest of a line of which the caller has received the beginning.
+        """
         line = self._line
+        rest = self.open() if line.received else ""
         if line.is_redrawn and line.text.strip():
             # redrawn without moving up: the bars above are finished
             self._bars.clear()
         if not line.is_redrawn:
             line.first_received = line.text[: line.received]
         line.is_redrawn, line.before, line.text = True, line.shown, ""
+        return rest
 
     def _move_up(self, lines: int) -> None:
         """Move up `lines` lines, to an earlier bar, which becomes the open line."""

@@ -179,3 +179,13 @@ def test_a_collector_keeps_what_stays() -> None:
 def test_every_form_of_escape_sequence_is_taken_out() -> None:
     link = "\x1b]8;;https://x.org\x1b\\link\x1b]8;;\x07"
     assert strip_ansi(f"\x1b[1mbold\x1b(B\x1b[m {link} \x1b7\x1b=end") == "bold link end"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\rredrawn\n"])
+@pytest.mark.parametrize("size", [1000, 4096, 12_000])
+def test_a_long_line_that_comes_in_pieces_is_neither_repeated_nor_cut(end: str, size: int) -> None:
+    line = "".join(f"{number:05d} " for number in range(2000))
+    text, console = f"before\r\n{line}{end}", Console()
+    out = "".join(console.feed(text[at : at + size]) for at in range(0, len(text), size))
+    assert out == f"before\n{line}\n{end.strip()}\n".replace("\n\n", "\n")
+    assert console.close() == ""
