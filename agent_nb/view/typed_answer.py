@@ -99,9 +99,8 @@ def _draw_table(value: list[Any], whole: str = "") -> Table:
         return Table(("value",), cells, f"{more_rows}{whole}" if more_rows else "")
     names = list(dict.fromkeys(str(key) for row in shown_rows for key in row))
     columns = names[:MOST_COLUMNS]
-    left_out = ", ".join(
-        filter(None, (more_rows, _count_more(len(names) - MOST_COLUMNS, "column")))
-    )
+    more_columns = _count_more(len(names) - MOST_COLUMNS, "column")
+    left_out = ", ".join(filter(None, (more_rows, more_columns)))
     rows = tuple(
         tuple(_draw_cell(row[c]) if c in row else "" for c in columns) for row in shown_rows
     )

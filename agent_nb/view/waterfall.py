@@ -108,13 +108,11 @@ class _TimeRows:
             self._rows.append(TimeRow(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
-            running = Segment("tool", start, self._last)
-            segments = [*segments, running]
-            self._rows.append(TimeRow(name, tuple(segments), _find_level(call_id), open_note))
+            row = (*segments, Segment("tool", start, self._last))
+            self._rows.append(TimeRow(name, row, _find_level(call_id), open_note))
         for name, start, level in self._spans.values():
-            self._rows.append(
-                TimeRow(name, (Segment("node", start, self._last),), level, open_note)
-            )
+            row = (Segment("node", start, self._last),)
+            self._rows.append(TimeRow(name, row, level, open_note))
         return self._rows
 
     def _track_node(self, event: e.Node | e.Extension, at: float) -> None:
@@ -152,13 +150,11 @@ class _TimeRows:
             blocks.append(block)
             reached = max(reached, block.end)
         attempt = (node.data or {}).get("attempt", 1)
-        label = f"model, turn {self._turns.get(span, node.turn)}" + (
-            f", attempt {attempt}" if attempt != 1 else ""
-        )
+        label = f"model, turn {self._turns.get(span, node.turn)}"
+        label += f", attempt {attempt}" if attempt != 1 else ""
         shown_blocks = tuple(b for b in blocks if b.kind) or (segments[0],)
-        self._rows.append(
-            TimeRow(label, shown_blocks, span.count("/"), "" if result == "ok" else result)
-        )
+        note = "" if result == "ok" else result
+        self._rows.append(TimeRow(label, shown_blocks, span.count("/"), note))
 
     def _add_block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
         """Add a block, from its first delta on, to the request that it belongs to."""

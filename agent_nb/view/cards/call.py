@@ -196,7 +196,6 @@ def shows_last_value(state: CallCard) -> bool:
     return (
         state.name in CELLS
         and state.status == "ok"
-        and bool(state.display)
         and any(kind in values.DISPLAY_TYPES for kind in state.display or ())
     )
 

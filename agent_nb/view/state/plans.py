@@ -279,12 +279,8 @@ def text_of(value: Any) -> str:
 
 def read_number(value: Any) -> float | None:
     """Return a foreign number; None if it is not a number, or larger than `LARGEST_NUMBER`."""
-    plausible = (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= LARGEST_NUMBER
-    )
-    return float(value) if plausible else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) <= LARGEST_NUMBER else None
 
 
 def _read_count(value: Any) -> int:

@@ -155,11 +155,7 @@ class Output:
         return sum(map(len, self._head)) + self.omitted + self._tail_size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Output) and (self.head, self.omitted, self.tail) == (
-            other.head,
-            other.omitted,
-            other.tail,
-        )
+        return isinstance(other, Output) and str(self) == str(other)
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
@@ -185,9 +181,8 @@ class Output:
 
 def between_paragraphs(text: Text) -> bool:
     """Return whether a markdown text ends with a blank line outside code fences."""
-    return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(
-        str(text)
-    )
+    blank_line = re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200))
+    return blank_line is not None and not in_fence(str(text))
 
 
 def in_fence(source: str) -> bool:
