@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..record import FigureData
-from ..wire import plain_value
+from ..wire import Shown, base64_without_text, plain_value
 from .clean_json import clean_value
 
 Picture = dict[str, Any]
@@ -32,8 +32,6 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
     """Yield the pictures and displays among `attachments` as recorded; skip other values."""
-    from ..wire import Shown
-
     for attachment in attachments:
         if (clean := Shown.clean(attachment)) is not None:
             display = {Shown.DISPLAY: hide(clean_value(clean.display))} if clean.display else {}
@@ -52,7 +50,6 @@ def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Pic
 
 def _clean_picture(attachment: Any, hide: Hide | None) -> Picture:
     """Return one attachment: a mapping with a picture, or any source that `image_block` takes."""
-    from ..wire import Shown
     from .images import image_block
 
     attachment = plain_value(attachment)
@@ -70,6 +67,4 @@ def without_text(pictures: Sequence[Picture]) -> tuple[Picture, ...]:
 
     The inputs of a run hash the pictures with their text chunks, so that old records still match.
     """
-    from ..wire import base64_without_text
-
     return tuple({**picture, "data": base64_without_text(picture["data"])} for picture in pictures)

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..errors import UsageError, unknown_name
 from ..events import Event, State
 from ..host import Offer, load_plugin, read_launch, verify_libraries
+from ..models import collect_secrets
 from ..record import RunInputs
+from ..tools import Toolset, load_checked_policy
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
 from . import outgoing
 from .attachments import pictures_of
@@ -33,7 +35,7 @@ from .typed.output_type import OutputType
 if TYPE_CHECKING:
     from ..dialects import Dialect
     from ..models import Model
-    from ..tools import ApprovalSource, Host, Policy, Toolset
+    from ..tools import ApprovalSource, Host, Policy
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -92,8 +94,6 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
-        from ..tools import Toolset
-
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
@@ -145,8 +145,6 @@ class Configuration(Unpicklable):
 
     def policy(self) -> Policy:
         """Return the policy; its file is read now. Raises UsageError for a faulty policy."""
-        from ..tools import load_checked_policy
-
         return load_checked_policy(
             self.approve, self.folder, self.tools, self.namespace, self._mentioned
         )
@@ -162,8 +160,6 @@ class Configuration(Unpicklable):
 
     def redaction(self) -> Redaction:
         """Return a filter that removes the secrets known now from texts."""
-        from ..models import collect_secrets
-
         return Redaction(collect_secrets(self.secrets))
 
     def make_inputs(
