@@ -42,7 +42,7 @@ def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Pictur
 
 def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
     """Return the redacted data of a figure as a dict of one entry; {} without data or `hide`."""
-    data = None if hide is None else attachment.get(FigureData.KEY)
+    data = attachment.get(FigureData.KEY)
     if hide is None or FigureData.read(data) is None:
         return {}
     return {FigureData.KEY: hide(clean_value(data))}

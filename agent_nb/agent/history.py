@@ -118,7 +118,9 @@ class _Writer:
         printed = read_printed(event)
         if printed and self._dialect.native:
             content, printed = f"{content}\n\nPrinted:\n{printed}", ""
-        failed, pictures = event.status != "ok", vision.select_pictures(event.attachments)
+        blocks = vision.write_blocks(event.attachments)
+        pictures = tuple(block for block in blocks if isinstance(block, ImageBlock))
+        failed = event.status != "ok"
         self._results.append(
             ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
         )

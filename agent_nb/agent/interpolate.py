@@ -7,8 +7,8 @@ Rules
 - Only `{{ … }}` is special; `\{{` is a literal `{{`; every other brace stays as typed.
 - All expressions are compiled before the first is evaluated, and all are evaluated before a model
   is called. The first failure is a UsageError that names the expression.
-- Values are read, never changed. Text is inserted whole, and so are the types for which `fill` uses
-  `str` (`as_str`); everything else is cut to `LONGEST_VALUE` characters.
+- Values are read, never changed. Text is inserted whole, and so are values of the types that `fill`
+  writes with `str`; everything else is cut to `LONGEST_VALUE` characters.
 - What a value contains is not interpolated again.
 - A figure or an image is sent as a picture; the text has its name and size.
 """
@@ -174,17 +174,12 @@ def describe_value(value: Any) -> str:
         return value
     classes = class_names(value)
     writer = next((write for name, write in _WRITERS.items() if name in classes), _bounded_repr)
-    return clip(writer(value))
+    return cut_middle(writer(value), LONGEST_VALUE, "[… {} characters left out …]")
 
 
 def class_names(value: Any) -> set[str]:
     """Return the class of `value` and its bases as `package.Class`, such as `pandas.DataFrame`."""
     return {f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in type(value).__mro__}
-
-
-def clip(text: str) -> str:
-    """Return `text` cut in the middle to `LONGEST_VALUE`; a mark says how much is left out."""
-    return cut_middle(text, LONGEST_VALUE, "[… {} characters left out …]")
 
 
 def _describe_frame(frame: Any) -> str:

@@ -113,9 +113,9 @@ class Meter:
         `tokens`, `turns`, `cost`: what the turn in progress adds.
         """
         limits, total = self.limits, self.total
-        failures = _count_noun(limits.failures, "tool failure")
+        failures = count_noun(limits.failures, "tool failure")
         table = (  # limit, used amount, words
-            (limits.turns, self.turns + turns, _count_noun(limits.turns, "turn")),
+            (limits.turns, self.turns + turns, count_noun(limits.turns, "turn")),
             (limits.failures, self.failures, f"{failures} in a row"),
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
@@ -150,14 +150,15 @@ class Meter:
         """
         turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
         table = (  # limit, used amount, amount from which it is nearly used up, words
-            (turns, self.turns, turns - 1, _count_noun(turns, "turn")),
+            (turns, self.turns, turns - 1, count_noun(turns, "turn")),
             (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
             (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),
         )
         return next((words for limit, used, least, words in table if limit and used >= least), "")
 
 
-def _count_noun(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

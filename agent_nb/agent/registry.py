@@ -51,7 +51,7 @@ class Questions:
         return any(listens() for listens in self._conditions)
 
     def reachable_while(self, listening: Callable[[], bool]) -> None:
-        """Wait for remote answers as long as `listening`, or one added earlier, returns True."""
+        """Let a question without a local answer wait, if `listening` or an earlier one is true."""
         self._conditions.append(listening)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
@@ -92,8 +92,8 @@ class Questions:
 
     def find_open(self, call_id: str) -> Question | None:
         """Return the open question about a call, or None."""
-        entry = self._open.get(call_id)
-        return None if entry is None else entry[1]
+        _, question = self._open.get(call_id, (None, None))
+        return question
 
     def answer(
         self,
@@ -203,7 +203,6 @@ class RunRegistry:
             if follower not in self._followers:  # it has raised
                 break
             self._notify(follower, reference() or Announced(log, conversation, Questions(), None))
-
         return partial(self._drop, follower)
 
     def reach(self, log: EventLog) -> Announced | None:

@@ -20,7 +20,7 @@ from ..events import EventLog, Interrupt
 from ..tools import Job, Outcome
 from .batch import LOGS_PER_SECOND, Batch
 from .drift import Resume
-from .limits import Meter
+from .limits import Meter, count_noun
 from .run_spec import Plan
 from .turn import Turn
 
@@ -51,10 +51,8 @@ class TurnCalls(msgspec.Struct, frozen=True):
         calls_left = self.meter.calls_left()
         if calls_left is not None and len(turn.calls) > calls_left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
-            limit = self.plan.limits.tool_calls
-            raise Cancelled(
-                "limit", f"{Interrupt.AT_LIMIT}{limit} tool call{'' if limit == 1 else 's'}"
-            )
+            limit = count_noun(self.plan.limits.tool_calls, "tool call")
+            raise Cancelled("limit", f"{Interrupt.AT_LIMIT}{limit}")
         self.meter.tool_calls += len(turn.calls)
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]

@@ -149,11 +149,6 @@ def write_blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def select_pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBlock, ...]:
-    """Return the pictures among attachments."""
-    return tuple(b for b in write_blocks(attachments) if isinstance(b, ImageBlock))
-
-
 def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a result with a caption for each picture.
 

@@ -1,7 +1,6 @@
 """The commands that read recorded runs: `events`, `export`, `diff` and `verify`.
 
-Rules: these commands change no notebook, and ask no model. The docstring of a command is its text
-in `--help`.
+Rule: these commands change no notebook, and send no request to a model.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .shared import (
 )
 from .terminal import print_complaint, print_lines, show_json, write_output
 
-# the columns of `events` in a terminal: few enough for its width
+# the columns of `events` in a terminal, few enough for its width
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
 # the default format of a table, by the suffix of its file
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "xlsx"}
@@ -44,7 +43,8 @@ def print_events(arguments: Arguments) -> int:
     if arguments.json:
         write_output("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
         return OK
-    form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
+    suffix = output.suffix.lower() if output else ""
+    form = arguments.format or FORMS.get(suffix, "table")
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
             print_lines(escape_hidden(f"cell {run.cell}, run {run.id}", "line"))
@@ -76,13 +76,11 @@ def export(arguments: Arguments) -> int:
     from ..notebook import export as exported
     from ..notebook import is_page, read_runs
 
-    paths, id_ = list_notebooks(arguments.notebooks), arguments.run
-    runs = read_runs(paths, every=bool(id_), id_=id_, row_calls=True)
+    paths, run_id = list_notebooks(arguments.notebooks), arguments.run
+    runs = read_runs(paths, every=bool(run_id), id_=run_id, row_calls=True)
     if not runs:
-        raise UsageError(
-            "No recorded run to export"
-            + (f" whose id begins with {arguments.run!r}." if arguments.run else ".")
-        )
+        which = f" whose id begins with {run_id!r}" if run_id else ""
+        raise UsageError(f"No recorded run to export{which}.")
     output = output_path(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
@@ -125,9 +123,9 @@ def verify(arguments: Arguments) -> int:
     problems: list[str] = []
     remarks: list[str] = []
     for path in list_notebooks(arguments.notebooks):
-        path_results = check(path, signed=arguments.signed)
-        problems += path_results[0]
-        remarks += path_results[1]
+        path_problems, path_remarks = check(path, signed=arguments.signed)
+        problems += path_problems
+        remarks += path_remarks
     if arguments.json:
         show_json({"ok": not problems, "problems": problems, "remarks": remarks})
     else:
