@@ -98,12 +98,14 @@ class Offer(msgspec.Struct, frozen=True):
     @staticmethod
     def allow_all(offers: Iterable[Offer]) -> bool:
         """Allow the offers; return False if the permissions, unsaved, end with this process."""
-        permissions = _load()
-        for offer in offers:
-            _allowed_here.add(_without_words(offer))
+        permissions, listed = _load(), list(offers)
+        for offer in listed:
             allowed = permissions.of_folder(offer.folder).with_offer(offer)
             permissions.folders[os.path.realpath(offer.folder)] = allowed
-        return _save(permissions)
+        saved = _save(permissions)
+        if not saved:  # else another process could not revoke them in this one
+            _allowed_here.update(map(_without_words, listed))
+        return saved
 
     def withdraw(self) -> bool:
         """Withdraw a server's permission, even one for an older entry; return whether it had one.
@@ -199,7 +201,8 @@ class _Permissions(msgspec.Struct):
         return self.folders.get(os.path.realpath(folder), _FolderPermissions())
 
 
-_allowed_here: set[Offer] = set()  # the offers allowed in this process (`_without_words`)
+# the offers allowed in this process alone, as their permissions were not saved (`_without_words`)
+_allowed_here: set[Offer] = set()
 _named_files: set[str] = set()  # absolute paths that the user named on a command line
 
 

@@ -88,6 +88,13 @@ def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
     assert policy(tmp_path / "b" / "q.yml").is_allowed()
 
 
+def test_a_permission_that_another_process_revokes_ends_here_too(tmp_path):
+    assert trust.Offer.allow_all([keys(tmp_path)])
+    assert keys(tmp_path).is_allowed()
+    trust.path().unlink()
+    assert not keys(tmp_path).is_allowed()
+
+
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     monkeypatch.setattr(trust, "path", lambda: tmp_path / "file" / "folders.json")
