@@ -21,6 +21,7 @@ MOST_MENTIONS = 50  # of a prompt
 CELL = "cell:"
 _AT = re.compile(r"(?<![^\s(])@")  # an `@` that may begin a name
 _CELL = re.compile(rf"{CELL}(\d{{1,9}})\b")
+_UNFINISHED_CELL = re.compile(rf"{CELL}\d*")
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _PATH = re.compile(r"""[^\s"'`()\[\]{}<>|,;:!?*@]+""")
 _VARIABLE = re.compile(r"[^\W\d]\w*")
@@ -81,12 +82,8 @@ def is_path(name: str) -> bool:
 def _is_unfinished_name(name: str) -> bool:
     if name.startswith('"'):
         return '"' not in name[1:]
-    return not name or is_path(name) or CELL.startswith(name) or _is_cell(name)
-
-
-def _is_cell(name: str) -> bool:
-    number = name.removeprefix(CELL)
-    return number != name and (not number or number.isdecimal())
+    is_cell = CELL.startswith(name) or _UNFINISHED_CELL.fullmatch(name) is not None
+    return not name or is_path(name) or is_cell
 
 
 def _read_name(prompt: str, start: int) -> AtName | None:

@@ -46,11 +46,10 @@ def describe_failed_cell(number: int, cell: Mapping[str, Any], error: str, messa
     last_traceback = "\n".join(map(str, tracebacks[-1])) if tracebacks else ""
     # the first match: further ones may be of functions that other cells define
     line_match = _LINE.search(_COLOURS.sub("", last_traceback))
-    line = int(line_match[1]) if line_match else 0
     return Failure(
         cell=number,
         title=name_cell(number, cell),
-        line=line,
+        line=int(line_match[1]) if line_match else 0,
         error=make_printable(error),
         message=make_printable(message),
     )
