@@ -43,7 +43,4 @@ def open_door(
             module = importlib.import_module(paths[name])
         return getattr(module, name)
 
-    def list_names() -> list[str]:
-        return sorted(paths)
-
-    return get, list_names
+    return get, lambda: sorted(paths)

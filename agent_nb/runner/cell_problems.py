@@ -238,9 +238,8 @@ def _check_agent_cell(
 
 def _describe_not_replayed(name: str, run: RunNumbers) -> Problem:
     """Return the problem that a run was not replayed, with what differs from the record."""
-    differences = run.get("differences")
     reason = f"{name}: {run.get('error') or 'it was not replayed'}"
-    return Problem(text="\n".join([reason, *map(str, differences or ())]))
+    return Problem(text="\n".join([reason, *map(str, run.get("differences") or ())]))
 
 
 def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:

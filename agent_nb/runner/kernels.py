@@ -245,11 +245,8 @@ def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     if not kernel and str(language).lower() == "python" and DEFAULT_KERNEL in known:
         return DEFAULT_KERNEL, name
     installed = ", ".join(sorted(known))
-    advice = (
-        f"Installed: {installed}; --kernel chooses one"
-        if installed
-        else "None is: pip install ipykernel"
-    )
+    choice = f"Installed: {installed}; --kernel chooses one"
+    advice = choice if installed else "None is: pip install ipykernel"
     raise UsageError(f"The kernel {name!r} is not installed. {advice}.")
 
 

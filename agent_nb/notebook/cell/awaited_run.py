@@ -167,10 +167,10 @@ class AwaitedRun(CellScreen):
         shell, count = self._shell, self._shell.execution_count
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
-        if self._session is None:
+        if self._session is not None:
+            self._session.keep(self._cell, run, "_agent")
+        else:
             shell.user_ns["_agent"] = run
-            return
-        self._session.keep(self._cell, run, "_agent")
 
 
 class _CellThread:
