@@ -190,10 +190,14 @@ def _is_right_aligned(dtype: Any) -> bool:
 
 
 def _is_whole(name: Any, values: Any) -> bool:
-    """Return whether a column of kind `int` holds whole numbers only (means may have fractions)."""
-    return bool(
-        _KIND_OF.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
-    )
+    """Return whether a column of kind `int` holds only whole numbers that a float holds exactly.
+
+    Means may have fractions; the counts of a foreign stream may exceed every integer type.
+    """
+    if _KIND_OF.get(name) != "int" or values.dtype != float:
+        return False
+    numbers = values.dropna()
+    return bool(((numbers % 1 == 0) & (numbers.abs() <= 2**53)).all())
 
 
 def _holds_texts(name: Any, values: Any) -> bool:

@@ -478,3 +478,12 @@ def test_half_a_character_of_a_record_is_a_question_mark(field):
     event = event_from({"type": "user", field: "half \ud800"})
     assert b"half ?" in encode_event(event)
     assert "half ?" in to_frame([event]).to_csv()
+
+
+def test_a_count_beyond_every_integer_type_is_written():
+    log = EventLog("r")
+    log.append(e.Metric(turn=1, step=e.Counts(input=10**30), total=e.Counts(input=10**30)))
+    for columns in ("turns", "runs"):
+        frame = log.to_frame(columns)
+        assert "1e+30" in frame.to_csv()
+        assert "1e+30" in frame._repr_html_().replace("1.000000e+30", "1e+30")
