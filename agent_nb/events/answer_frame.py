@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .column_type import replace_half_characters
 from .field_order import order_fields, order_names
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ def make_answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFram
     document = order_fields(document, order)
     rows = document if isinstance(document, list) else [document]
     if rows and all(isinstance(row, Mapping) for row in rows):
+        rows = [{_cell(name): _cell(value) for name, value in row.items()} for row in rows]
         names = dict.fromkeys(name for row in rows for name in row)
         return pd.DataFrame(rows, columns=order_names(names, order))
-    return pd.DataFrame({COLUMN: rows})
+    return pd.DataFrame({COLUMN: list(map(_cell, rows))})
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a column can hold it."""
+    return replace_half_characters(value) if isinstance(value, str) else value
