@@ -119,10 +119,7 @@ class BlockReader(ABC):
         return self._run.unknown(obj)
 
     def start(self, form: BlockForm, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
-        """Read a start line; an open block with the same id first closes as incomplete.
-
-        The start of a call without an id is unknown.
-        """
+        """Read a start line; an open block with its id closes first. A call needs an id."""
         key = form.key(obj)
         out: list[Event] = []
         cut = self._blocks.take(key)

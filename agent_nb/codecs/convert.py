@@ -9,7 +9,6 @@ Rules
 - `convert` holds only open blocks in memory, however long the stream. `decode` and `logs` return
   all events.
 - `decode` returns stored events only: the deltas of a block are in its `chunks`.
-- `Losses` counts every part that could not be read or written; with `strict` it raises WireError.
 - A run translated into another format gets an end, even if its source broke off
   (`events.completion`).
 """
@@ -21,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -241,23 +241,21 @@ class _LateFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: IO[str] | None = None
+
+    @cached_property
+    def _file(self) -> IO[str]:
+        return self._path.open("w", encoding="utf-8", newline="")
 
     def __enter__(self) -> _LateFile:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is None or self._file is not None:
-            self._open().close()
+        if error is None or "_file" in vars(self):
+            self._file.close()
 
     def write(self, text: str) -> int:
-        return self._open().write(text)
+        return self._file.write(text)
 
     def flush(self) -> None:
-        if self._file is not None:
+        if "_file" in vars(self):
             self._file.flush()
-
-    def _open(self) -> IO[str]:
-        if self._file is None:
-            self._file = self._path.open("w", encoding="utf-8", newline="")
-        return self._file

@@ -4,8 +4,7 @@ Why shared: most formats have no turns, and all readers must count them alike.
 
 Rules
 - Every event is `origin: imported`.
-- `extra[codec]` is the note of an event: the parts of its line that no field holds (see
-  `passthrough`).
+- `extra[codec]` is the note of an event (see `passthrough`).
 - A turn begins with the first output of the model, and with the first after a tool's result.
 """
 

@@ -12,8 +12,7 @@ Rules
 - Calls run only if an Execute follows them; otherwise the turn gives them an error result.
 - CallDelta parts of a text dialect preview a call: a Call of the same index confirms them; if none
   comes, they are void. A reader of parts may ignore them.
-- An Execute without calls runs nothing (`<execute>[]</execute>`, `§EXECUTE` after a malformed
-  call).
+- An Execute without calls (`<execute>[]</execute>`, a `§EXECUTE` alone) runs nothing.
 - Once `stopped` is true the turn is over: reading stops and further text is ignored.
 - A dialect reads and writes parts and messages (`models`), never events.
 """

@@ -190,10 +190,8 @@ def _is_right_aligned(dtype: Any) -> bool:
 
 
 def _is_whole(name: Any, values: Any) -> bool:
-    """Return whether a column of kind `int` holds only whole numbers that a float holds exactly.
-
-    Means may have fractions; the counts of a foreign stream may exceed every integer type.
-    """
+    """Return whether a column of kind `int` holds only whole numbers that a float holds exactly."""
+    # means may have fractions, and counts of a foreign stream may exceed every integer type
     if _KIND_OF.get(name) != "int" or values.dtype != float:
         return False
     numbers = values.dropna()

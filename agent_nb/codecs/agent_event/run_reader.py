@@ -3,7 +3,7 @@
 Why apart from `read`: each sub-agent has such a reader of its own, inside that of its run.
 
 Rules
-- `final`, `error` and `cancelled` end the run (`is_over`); the caller drops later events.
+- `final`, `error` and `cancelled` end the run (`is_over`).
 - An id that is used again after its call has ended is a new call.
 - A second call with the id of an open call, or a second result, is an extension.
 - A sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
@@ -224,8 +224,7 @@ class RunReader:
         return self._derived(Delta, of="respond", block=self._view_block(), text=text)
 
     def _view_answer(self, text: str, *, incomplete: bool = False) -> Event:
-        block = self._view_block()
-        return self._derived(Respond, content=text, block=block, incomplete=incomplete)
+        return self._derived(Respond, content=text, block=self._view_block(), incomplete=incomplete)
 
     def _view_block(self) -> str:
         return f"{self._span}/view-{self._rewrites}" if self._span else f"view-{self._rewrites}"

@@ -31,6 +31,8 @@ from .lines import (
     read_counts,
 )
 
+_NO_DISPLAY = "only a line of plain text has a place (outcome), which an error's message takes"
+
 
 class CogencyWriter:
     """Writes events of any number of runs, one after the other."""
@@ -140,10 +142,7 @@ class CogencyWriter:
         text = display.get("text/plain")
         is_outcome = display.keys() == {"text/plain"} and isinstance(text, str)
         if display and not (is_outcome and text not in STATUS and text == choose_outcome(event)):
-            reason = (
-                "only a line of plain text has a place (outcome), which an error's message takes"
-            )
-            self._losses.add("result.display", reason)
+            self._losses.add("result.display", _NO_DISPLAY)
         if text is not None and event.status not in ("ok", "error"):
             reason = "the outcome is a text; only success and error are distinguished"
             self._losses.add("result.status", reason)

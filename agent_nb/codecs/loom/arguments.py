@@ -30,8 +30,8 @@ class ArgumentBlocks:
         if call_id:
             return call_id
         blocks = [b for b in self._blocks.list_open() if not name or b.name in ("", name)]
-        newest = blocks[-1] if blocks else None
-        if newest is not None:
+        if blocks:
+            newest = blocks[-1]
             is_whole = text.lstrip().startswith("{") and isinstance(parse_json(newest.text), dict)
             if not is_whole:
                 return newest.key

@@ -60,8 +60,7 @@ from .tools import KINDS, ToolEvents
 class Task:
     """Reads one task, or the part of a task that a sub-agent does (`span`).
 
-    `name`: the sub-agent. `parent`: the span that contains it. `call`: the id of the call that runs
-    it.
+    `name`: the sub-agent. `parent`: the span around it. `call`: the id of the call that runs it.
     """
 
     def __init__(

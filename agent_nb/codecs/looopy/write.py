@@ -5,8 +5,7 @@ document reads.
 
 Rules
 - Frames of the form `server` have an `event:` line, and ids `context-n` with n from 1.
-- Frames of the form `document` hold `kind` and `contextId` in the data, and use the names of texts
-  that the document's client reads.
+- Frames of the form `document` hold `kind` and `contextId` in the data.
 - JSON lines have no frame, so the kind is in the object, unless an imported one came without any.
 """
 
