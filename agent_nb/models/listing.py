@@ -107,14 +107,14 @@ async def list_models(provider: str) -> list[str]:
         raise UsageError(f"{provider} does not list its models. Name one: -m {provider}/NAME.")
     try:
         with anyio.fail_after(_LIST_TIMEOUT):
-            listed = await ask()
+            names = await ask()
     except TimeoutError:
         raise ModelError(
             f"{provider} did not list its models within {_LIST_TIMEOUT:g} s.", code="timeout"
         ) from None
     finally:
         await model.aclose()
-    return [name for name in listed if _is_usable(name)]
+    return [name for name in names if _is_usable(name)]
 
 
 def _is_usable(name: object) -> bool:

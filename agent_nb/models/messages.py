@@ -37,8 +37,8 @@ class ThoughtBlock(Block, frozen=True, tag="thought"):
     def opaque_of(self, provider: str) -> dict[str, Any] | None:
         """Return `opaque` if it came from this provider, else None."""
         opaque = self.opaque
-        own = isinstance(opaque, dict) and opaque.get("provider") == provider
-        return opaque if own else None
+        is_own = isinstance(opaque, dict) and opaque.get("provider") == provider
+        return opaque if is_own else None
 
 
 class CallBlock(Block, frozen=True, tag="call"):
@@ -87,8 +87,8 @@ class OpaqueBlock(Block, frozen=True, tag="opaque"):
 
     def payload_of(self, provider: str) -> dict[str, Any] | None:
         """Return the payload if it is an object that came from this provider, else None."""
-        own = self.provider == provider and isinstance(self.payload, dict)
-        return self.payload if own else None
+        is_own = self.provider == provider and isinstance(self.payload, dict)
+        return self.payload if is_own else None
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):

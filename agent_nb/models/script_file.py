@@ -100,9 +100,9 @@ def _find_file(name: str, folders: Sequence[Path]) -> Path:
             path = f"{folder / name_in_home}{ending}"
             if os.path.isfile(path):
                 return Path(path)
-    places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
+    names = dict.fromkeys(str(folder.resolve().name or folder) for folder in folders)
     raise UsageError(
-        f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`."
+        f"There is no script {name!r} in {' or '.join(names)}. A script is a YAML or JSON file with a list `turns`."
     )
 
 

@@ -74,8 +74,8 @@ def _split_choices(body: Body) -> Iterator[Body]:
     if not names:
         yield body
     for name in names:
-        chosen = [_select_in_chunk(chunk, in_chunks, name) for chunk in chunks]
-        values = chosen if body.kind == "stream" else [chunk["data"] for chunk in chosen]
+        selected = [_select_in_chunk(chunk, in_chunks, name) for chunk in chunks]
+        values = selected if body.kind == "stream" else [chunk["data"] for chunk in selected]
         yield msgspec.structs.replace(body, value=values if in_chunks else values[0])
 
 
@@ -85,10 +85,10 @@ def _list_choices(value: dict[str, Any], in_chunks: bool) -> list[tuple[str, Any
     In a chunk the name is the choice's index, by which chunks belong together; in a whole answer
     the name is the position.
     """
-    listed = (as_dict(c) for field in _CHOICES for c in as_list(value.get(field)))
+    choices = (as_dict(c) for field in _CHOICES for c in as_list(value.get(field)))
     return [
         (str(choice.get("index", 0) if in_chunks else position), choice)
-        for position, choice in enumerate(listed)
+        for position, choice in enumerate(choices)
     ]
 
 
@@ -97,5 +97,5 @@ def _select_in_chunk(chunk: dict[str, Any], in_chunks: bool, name: str) -> dict[
     value = chunk.get("data")
     if not isinstance(value, dict):
         return chunk
-    chosen = [{**choice, "index": 0} for n, choice in _list_choices(value, in_chunks) if n == name]
-    return {**chunk, "data": {k: chosen if k in _CHOICES else v for k, v in value.items()}}
+    choices = [c | {"index": 0} for n, c in _list_choices(value, in_chunks) if n == name]
+    return {**chunk, "data": {k: choices if k in _CHOICES else v for k, v in value.items()}}

@@ -80,8 +80,8 @@ def drop_reminders(message: Any) -> Any:
     """Return a message without the program's reminders; one of reminders alone stays as it is."""
     if not isinstance(message, dict) or not isinstance(parts := message.get("content"), list):
         return message
-    own = [p for p in parts if not str(as_dict(p).get("text")).startswith("<system-reminder>")]
-    return {**message, "content": own or parts}
+    left = [p for p in parts if not str(as_dict(p).get("text")).startswith("<system-reminder>")]
+    return {**message, "content": left or parts}
 
 
 def _read_user(body: Any) -> dict[str, str]:

@@ -98,15 +98,11 @@ class TapeMasks:
     """What differs by chance in requests; `rules`: the masks of the notebook's project."""
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self._masks = [
-            *((re.compile(pattern), text) for pattern, text in MASKS),
-            *((re.compile(rule.pattern), rule.replace) for rule in rules),
-        ]
+        self._masks = _compile([*MASKS, *((rule.pattern, rule.replace) for rule in rules)])
 
     def choose(self, request: Request) -> _Masks:
         """Return the masks of a request; some programs have their own."""
-        own = [(re.compile(pattern), text) for pattern, text in list_masks(request.body.value)]
-        return [*own, *self._masks]
+        return [*_compile(list_masks(request.body.value)), *self._masks]
 
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
@@ -167,11 +163,11 @@ class TapeIndex:
         """Return the recordings of the newest execution of a cell that used any, in its order."""
         by_id = {r.record: r for r in candidates}
         for ids in self._used.get(cell, ()):
-            if listed := [by_id[name] for name in ids if name in by_id]:
-                return listed
-        own = sorted((r for r in candidates if r.cell == cell), key=lambda r: r.ordinal)
-        newest = max(own, key=lambda r: r.started).execution if own else ""
-        return [r for r in own if r.execution == newest]
+            if in_order := [by_id[name] for name in ids if name in by_id]:
+                return in_order
+        of_cell = sorted((r for r in candidates if r.cell == cell), key=lambda r: r.ordinal)
+        newest = max(of_cell, key=lambda r: r.started).execution if of_cell else ""
+        return [r for r in of_cell if r.execution == newest]
 
     def _describe_nearest(self, request: Request, cell: str) -> str:
         if not self._recordings:
@@ -207,8 +203,8 @@ class TapeIndex:
         difference = _find_difference(before, now, *masks)
         if difference is None:  # a mask fits a single field and not the whole text, or vice versa
             return "the recorded request differs in what `normalize` masks"
-        shown = " → ".join(_show_both(difference.before, difference.now))
-        text = f"{difference.path or 'the body'} differs from the recorded request: {shown}"
+        shown_values = " → ".join(_show_both(difference.before, difference.now))
+        text = f"{difference.path or 'the body'} differs from the recorded request: {shown_values}"
         version_before, version_now = read_version(before), read_version(now)
         if version_before == version_now:
             return text
@@ -246,6 +242,10 @@ def _find_difference(
             return each
         pending += reversed(inner)  # the first one is looked at next
     return None
+
+
+def _compile(masks: Iterable[tuple[str, str]]) -> _Masks:
+    return [(re.compile(pattern), text) for pattern, text in masks]
 
 
 def _mask(text: str, masks: _Masks) -> str:

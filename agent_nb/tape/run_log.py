@@ -47,10 +47,10 @@ class EndedCall(Protocol):
 
 def make_logs(calls: Iterable[EndedCall]) -> list[EventLog]:
     """Return a log for each call, with the results that later ones send for the calls of tools."""
-    listed, prices = list(calls), Prices()
-    results = find_results(as_dict(call.exchange.request.body.value) for call in listed)
+    ended_calls, prices = list(calls), Prices()
+    results = find_results(as_dict(call.exchange.request.body.value) for call in ended_calls)
     make = partial(make_log, results=results, prices=prices)
-    return [make(c.exchange, run=c.run, began=c.began, ended=c.ended) for c in listed]
+    return [make(c.exchange, run=c.run, began=c.began, ended=c.ended) for c in ended_calls]
 
 
 def make_log(
@@ -74,8 +74,8 @@ def make_log(
     decoder = make_decoder(exchange.request.path, response.status)
     if decoder is not None and response.status < 400 and response.body.kind in ("json", "stream"):
         reader = AnswerReader(decoder)
-        read = [event for piece in response.body.pieces() for event in reader.feed(piece)]
-        add_events(log, (e for e in read + reader.close() if not isinstance(e, Delta)), results)
+        events = [event for piece in response.body.pieces() for event in reader.feed(piece)]
+        add_events(log, (e for e in events + reader.close() if not isinstance(e, Delta)), results)
     end_log(log, exchange, reader, prices)
     return log
 
@@ -191,9 +191,9 @@ def _find_google_results(contents: list[Any]) -> Iterator[tuple[str, Any]]:
             calls.append(call)
         if not (answer := as_dict(part.get("functionResponse"))):
             continue
-        if answered := next((c for c in calls if c.get("name") == answer.get("name")), {}):
-            calls.remove(answered)
-        name = answer.get("id") or _key_call(answered.get("name"), answered.get("args"))
+        if answered_call := next((c for c in calls if c.get("name") == answer.get("name")), {}):
+            calls.remove(answered_call)
+        name = answer.get("id") or _key_call(answered_call.get("name"), answered_call.get("args"))
         yield str(name), answer.get("response")
 
 

@@ -184,14 +184,14 @@ def _count_sent(value: Any) -> int:
 def _count_allowed(body: Any) -> int:
     """Return the most tokens that a request allows, in all choices; else `_UNLIMITED`."""
     fields = as_dict(body)
-    places = (fields, as_dict(fields.get("generationConfig")))
-    tokens = _find_number(places, _CAPS) or _UNLIMITED
-    return tokens * (_find_number(places, _CHOICES) or 1)
+    objects = (fields, as_dict(fields.get("generationConfig")))
+    tokens = _find_number(objects, _CAPS) or _UNLIMITED
+    return tokens * (_find_number(objects, _CHOICES) or 1)
 
 
-def _find_number(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
-    """Return the first positive number that one of the fields has, 0 for none."""
-    values = (place.get(name) for place in places for name in names)
+def _find_number(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
+    """Return the first positive number in fields of these names, 0 for none."""
+    values = (each.get(name) for each in objects for name in names)
     return next((n for n in values if isinstance(n, int) and n > 0), 0)
 
 

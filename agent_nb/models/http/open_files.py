@@ -26,10 +26,10 @@ def allow_files(files: int) -> None:
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = files + SPARE
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    needed = files + SPARE
+    if soft == resource.RLIM_INFINITY or soft >= needed:
         return
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if most > soft:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -203,9 +203,9 @@ class Remote(Unpicklable):
 
     async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
-        listed = await self._http.get_json(self.models_path, self._headers(self._find_key()))
+        answer = await self._http.get_json(self.models_path, self._headers(self._find_key()))
         # OpenAI's servers use `data`, some others `models`; without both, "" is reported below
-        items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
+        items = answer.get("data", answer.get("models", "")) if isinstance(answer, dict) else answer
         if not isinstance(items, list | None):
             raise ModelError(
                 f"{self._http.host} answered without a list of models.", code="garbage"

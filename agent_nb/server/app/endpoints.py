@@ -170,7 +170,7 @@ class Endpoints:
         if channel.approve is None:
             raise HTTPException(405, "Questions of this run cannot be answered from here.")
         allow = body.decision == "allow"
-        answered = await _call(
+        was_open = await _call(
             channel.approve,
             request.path_params["call"],
             allow=allow,
@@ -178,7 +178,7 @@ class Endpoints:
             scope=body.scope,
             reason=body.reason[:2000],
         )
-        if not answered:
+        if not was_open:
             raise HTTPException(404, "There is no open question about that call.")
         return JSONResponse({"call": request.path_params["call"], "decision": body.decision})
 

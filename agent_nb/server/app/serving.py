@@ -120,18 +120,18 @@ class Server:
 
         Raises UsageError if the port is taken.
         """
-        listening = self._bind()
+        server_socket = self._bind()
         ready(self)
-        self._server.run(sockets=[listening])
+        self._server.run(sockets=[server_socket])
 
     def start(self) -> Server:
         """Serve from a new thread and return once the port is open.
 
         Raises UsageError if the port is taken.
         """
-        listening = self._bind()
+        server_socket = self._bind()
         self._thread = threading.Thread(
-            target=lambda: self._server.run(sockets=[listening]),
+            target=lambda: self._server.run(sockets=[server_socket]),
             name="agent-nb server",
             daemon=True,
         )
@@ -153,11 +153,11 @@ class Server:
                 f"Cannot listen at {self.host}:{self.port}: ports are 0 to {_LARGEST_PORT}."
             )
         try:
-            listening = socket.create_server((self.host, self.port), family=family, backlog=256)
+            server_socket = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as fault:
             problem = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
             raise UsageError(f"{problem} Choose another port, or 0 for a free one.") from fault
-        self.port = listening.getsockname()[1]
+        self.port = server_socket.getsockname()[1]
         # this process may reach its own server even where nothing may run live
         read_launch().served_ports.add(self.port)
-        return listening
+        return server_socket

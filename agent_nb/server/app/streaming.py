@@ -51,15 +51,15 @@ class Streams:
                 503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
             )
         query = request.query_params
-        form, wanted = _read_format(request), _read_filter(query)
+        form, events = _read_format(request), _read_filter(query)
         overflow: Overflow = "disconnect" if query.get("overflow") == "disconnect" else "gap"
         gaps: list[Gap] = []
         if form.codec.name == CANONICAL:
-            frames = Frames(form.codec, form.variant, form.framing, internal=wanted.internal)
+            frames = Frames(form.codec, form.variant, form.framing, internal=events.internal)
         else:
-            frames, gaps = _begin_at_start(form, channel, after, internal=wanted.internal)
+            frames, gaps = _begin_at_start(form, channel, after, internal=events.internal)
             after = ""
-        subscription = self._hub.subscribe(channel.run, wanted, after=after, overflow=overflow)
+        subscription = self._hub.subscribe(channel.run, events, after=after, overflow=overflow)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **form.codec.headers}
         self._open += 1
         return _StreamResponse(

@@ -133,13 +133,13 @@ class RedisHub(Hub):
         """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
         own = {info.run: info for info in self.runs()}
         try:
-            listed = [published.info for published in await _THREAD.run(self._index.list_runs())]
+            published = await _THREAD.run(self._index.list_runs())
         except HubAway:
             if not own:
                 raise
             return list(own.values())
         # for runs of this process its own info is newer than the published one
-        merged = [own.pop(info.run, info) for info in listed]
+        merged = [own.pop(each.info.run, each.info) for each in published]
         return [*merged, *own.values()]
 
     def forget(self, subscription: Subscription) -> None:

@@ -193,8 +193,8 @@ class Publisher:
     def _give_up(self, out: Outgoing, why: str) -> None:
         """Stop publishing a run, and log why."""
         out.fault = why
-        shown = self._link.address.shown
-        LOG.warning("run %s is not published at %s: %s", out.channel.run, shown, why)
+        address = self._link.address.shown
+        LOG.warning("run %s is not published at %s: %s", out.channel.run, address, why)
 
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
