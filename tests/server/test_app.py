@@ -343,6 +343,21 @@ def test_stopping_the_server_ends_its_streams_properly(rig):
     assert not server.server._thread.is_alive()
 
 
+def test_a_fault_while_runs_are_ended_leaves_no_stream_open(monkeypatch):
+    async def fail():
+        raise ZeroDivisionError
+
+    async def note(server, sockets=None):
+        stopped.append(True)
+
+    hub, stopped = Hub(), []
+    server = Server(hub, closing=fail)
+    monkeypatch.setattr("uvicorn.Server.shutdown", note)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(server._server.shutdown())
+    assert (hub.closed, stopped) == (True, [True])
+
+
 def test_a_second_server_of_the_process_streams_after_the_first(rig):
     rig().close()
     server = rig()

@@ -214,8 +214,7 @@ class ChatDecoder(FrameDecoder):
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
                 continue
-            function = call.get("function")
-            function = function if isinstance(function, dict) else call
+            function = as_dict(call.get("function")) or call
             args = function.get("arguments")
             if not isinstance(args, str):
                 args = "" if args is None else to_json(args)

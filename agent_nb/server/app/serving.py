@@ -46,11 +46,13 @@ class _Uvicorn(uvicorn.Server):
         self._grace = grace
 
     async def shutdown(self, sockets: Any = None) -> None:
-        if self._closing is not None:
-            with anyio.move_on_after(self._grace):
-                await self._closing()
-        self._hub.close()
-        await super().shutdown(sockets)
+        try:
+            if self._closing is not None:
+                with anyio.move_on_after(self._grace):
+                    await self._closing()
+        finally:  # a run that cannot be ended must not keep the streams open
+            self._hub.close()
+            await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
