@@ -47,11 +47,9 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def scale(self) -> float:
-        """The range of the numbers; if all are equal, the absolute value of one (1 for 0).
-
-        At most the largest float: an infinite tolerance would hide every difference.
-        """
+        """The range of the numbers; if all are equal, the absolute value of one (1 for 0)."""
         known = [v for v in self.values if v is not None] or [self.low, self.high]
+        # not infinite, since an infinite tolerance would hide every difference
         return min((max(known) - min(known)) or abs(known[0]) or 1.0, sys.float_info.max)
 
 

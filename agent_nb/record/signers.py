@@ -86,13 +86,11 @@ class Signer(msgspec.Struct, frozen=True):
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
         known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
-        remove_first = f"Remove it first: jupyter agent-nb trust remove {name}"
+        advice = f"Remove it first: jupyter agent-nb trust remove {name}"
         if any(known_signer.key != signer.key for known_signer in known):
-            raise UsageError(f"There is another key of {name}. {remove_first}")
+            raise UsageError(f"There is another key of {name}. {advice}")
         if known and all(known_signer.problem for known_signer in known):
-            raise UsageError(
-                f"{name} is listed, but does not count: {known[0].problem}. {remove_first}"
-            )
+            raise UsageError(f"{name} is listed, but does not count: {known[0].problem}. {advice}")
         if not known:
             key = base64.b64encode(signer.key).decode()
             dates = "".join(f",{date}" for date in _DATE.findall(line))

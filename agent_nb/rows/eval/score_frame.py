@@ -13,8 +13,8 @@ from typing import Any
 
 from ...wire import dumps
 from ..map.row import RowResult
-from ..map.table.answer_fields import Kind, Shape
-from ..map.table.frame_out import Column, add_columns, frame_out
+from ..map.table.answer_fields import Column, Kind, Shape
+from ..map.table.frame_out import add_columns, frame_out
 from .compared import Compared
 from .evaluated import Evaluated
 from .pairing import Pair
@@ -23,6 +23,7 @@ from .scores import sum_costs
 #: name of a column -> the kind of its values, and the function that reads the value from an item
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {  # of a ScoredRow
+    "answer": ("text", lambda row: format_answer(row.results[0])),
     "score": ("float", lambda row: row.score),
     "_scored": ("count", lambda row: len(row.scores) - row.unscored),
     "_reason": ("text", lambda row: row.scores[0].reason or None),
@@ -49,12 +50,8 @@ def row_frame(evaluation: Evaluated) -> Any:
     """Return a frame with a row for each row of the data; with one repeat, also with its answer."""
     rows = evaluation.scored
     single_repeat = evaluation.repeats == 1
-    columns: Columns = {}
-    if single_repeat:
-        columns["answer"] = ("text", lambda row: format_answer(row.results[0]))
-    columns |= _ROW
-    if not (single_repeat and evaluation.judged):
-        del columns["_reason"]
+    shown = {"answer": single_repeat, "_reason": single_repeat and evaluation.judged}
+    columns = {name: column for name, column in _ROW.items() if shown.get(name, True)}
     return add_columns(
         evaluation.data, [row.position for row in rows], _make_columns(columns, rows)
     )
@@ -91,6 +88,6 @@ def format_answer(result: RowResult) -> str | None:
 
 def _make_columns(columns: Columns, items: Sequence[Any]) -> list[tuple[str, Column]]:
     return [
-        (name, (Shape(kind), [value(item) for item in items]))
+        (name, Column(Shape(kind), [value(item) for item in items]))
         for name, (kind, value) in columns.items()
     ]

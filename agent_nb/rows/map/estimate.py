@@ -55,9 +55,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def payload(self) -> dict[str, Any]:
         """The estimate for the log, without empty texts."""
-        texts = {"basis": self.basis, "limit": self.limit}
-        figures = {"input": self.input, "written": self.written, "cost": self.cost}
-        return {**figures, **{name: text for name, text in texts.items() if text}}
+        fields = msgspec.structs.asdict(self)
+        return {name: v for name, v in fields.items() if name != "rows" and v != ""}
 
 
 def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:

@@ -69,8 +69,7 @@ class MapLog:
 
     def plan(self, payload: Mapping[str, Any]) -> None:
         """Write the facts known before the first request, and how many rows were found."""
-        counts = {"found": self._tally.done}
-        self._log.append(events.State(kind=PLAN, payload={**payload, **counts}))
+        self._log.append(events.State(kind=PLAN, payload={**payload, "found": self._tally.done}))
 
     def warn(self, message: str, code: str = "store") -> None:
         """Write a remark that does not end the map."""

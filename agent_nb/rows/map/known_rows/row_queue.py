@@ -238,7 +238,7 @@ class StoreRowQueue(RowQueue):
         return claimed_keys
 
     def _claim(self, rows: Sequence[Row]) -> set[str]:
-        return self._store.claim([row.key for row in rows], LEASE) if rows else set()
+        return self._store.claim([row.key for row in rows], LEASE)
 
     def _put(self, finished: Sequence[RowOutcome]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
@@ -251,8 +251,7 @@ class StoreRowQueue(RowQueue):
                 ended.append((each.row.key, each.record, max(each.result.attempts, 1)))
         if ended:
             self._attempts |= self._store.put(ended)
-        if unstored_keys:
-            self._store.release(unstored_keys, attempted=True)
+        self._store.release(unstored_keys, attempted=True)
         for outcome in finished:
             self._handed_out.pop(outcome.row.key, None)
 

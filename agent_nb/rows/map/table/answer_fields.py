@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -50,6 +50,13 @@ class Shape(msgspec.Struct, frozen=True):
     kind: Kind
     item: Shape | None = None
     members: tuple[tuple[str, Shape], ...] = ()
+
+
+class Column(NamedTuple):
+    """One column of a frame: the shape of its values, and these from top to bottom."""
+
+    shape: Shape
+    values: list[Any]
 
 
 ANY = Shape("any")

@@ -31,10 +31,9 @@ import msgspec
 from ....agent import OutputType
 from ..row import RowResult
 from . import pandas_out, polars_out
-from .answer_fields import Kind, Shape, answer_columns
+from .answer_fields import Column, Kind, Shape, answer_columns
 from .rows import Rows
 
-Column = tuple[Shape, list[Any]]  # the shape of a column's values, and these from top to bottom
 PREFIX = "out_"
 REPEAT = "_repeat"
 # the columns after the answer: the kind of their values, and how to read them from a result
@@ -83,7 +82,7 @@ def add_columns(
     named = _resolve_names(columns, set(rows.names))
     if positions is None:
         positions = range(len(rows))
-    rows_of_values = zip(*(values for _, values in named.values()), strict=True)
+    rows_of_values = zip(*(column.values for column in named.values()), strict=True)
     return [
         {**_original_values(rows, position), **dict(zip(named, values, strict=True))}
         for position, values in zip(positions, rows_of_values, strict=True)
@@ -110,13 +109,15 @@ def _make_columns(
     value_of = attrgetter("answer" if output is None else "output")
     answers = [value_of(result) if result.status == "ok" else None for result in results]
     columns = [
-        (name, (fields.shapes[name], values)) for name, values in fields.columns(answers).items()
+        (name, Column(fields.shapes[name], values))
+        for name, values in fields.columns(answers).items()
     ]
     if repeats is not None:
         numbers: defaultdict[int, Iterator[int]] = defaultdict(count)  # of each row, from 0
-        columns.append((REPEAT, (Shape("count"), [next(numbers[row]) for row in repeats])))
+        repeat_numbers = [next(numbers[row]) for row in repeats]
+        columns.append((REPEAT, Column(Shape("count"), repeat_numbers)))
     for name, (kind, value) in COLUMNS.items():
-        columns.append((name, (Shape(kind), [value(result) for result in results])))
+        columns.append((name, Column(Shape(kind), [value(result) for result in results])))
     return columns
 
 

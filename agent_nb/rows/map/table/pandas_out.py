@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from .answer_fields import Kind, Shape
+from .answer_fields import Column, Kind
 
 # kind -> the dtype, and the types of Python that fit into it: pandas would convert others
 _TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
@@ -35,16 +35,13 @@ def column_names(frame: Any) -> set[str]:
 
 
 def append_columns(
-    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
+    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, Column]
 ) -> Any:
-    """Return a copy of the rows at `positions` (None: all) with further columns at the right.
-
-    `columns`: name -> the shape of the column, and a value for each of these rows.
-    """
+    """Return a copy of the rows at `positions` (None: all) with further columns at the right."""
     import pandas as pd
 
     selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
-    arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
+    arrays = {name: _array(column.shape.kind, column.values) for name, column in columns.items()}
     # an explicit dtype: pandas would turn an object array of texts into its string dtype
     series = {n: pd.Series(a, index=selected.index, dtype=a.dtype) for n, a in arrays.items()}
     added = pd.DataFrame(series, index=selected.index)

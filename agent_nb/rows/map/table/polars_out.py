@@ -17,7 +17,7 @@ from typing import Any
 
 from ....events import replace_half_characters
 from ....wire import dumps
-from .answer_fields import Shape
+from .answer_fields import Column, Shape
 
 _TYPES = {  # names of polars types, by kind of shape
     "int": "Int64",
@@ -35,16 +35,17 @@ def column_names(frame: Any) -> set[str]:
 
 
 def append_columns(
-    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
+    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, Column]
 ) -> Any:
-    """Return the rows at `positions` (None: all), with `columns` (shape, values) at the right."""
+    """Return the rows at `positions` (None: all), with further columns at the right."""
     selected = frame if positions is None else frame[list(positions)]
-    series = [_make_series(name, shape, values) for name, (shape, values) in columns.items()]
+    series = [_make_series(name, column) for name, column in columns.items()]
     return selected.hstack(series)
 
 
-def _make_series(name: str, shape: Shape, values: list[Any]) -> Any:
+def _make_series(name: str, column: Column) -> Any:
     polars: Any = sys.modules["polars"]
+    shape, values = column
     kind = _polars_type(polars, shape)
     misfits = (TypeError, ValueError, OverflowError, AttributeError, polars.exceptions.PolarsError)
     if kind is not None:
