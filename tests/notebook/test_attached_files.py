@@ -3,6 +3,7 @@
 import gzip
 import io
 import sys
+from datetime import date
 
 import pandas as pd
 import pytest
@@ -136,6 +137,23 @@ def test_lines_that_end_with_a_carriage_return_alone_are_rows(library):
     data = b"name,note\r" + b"x,a;b;c;d\r" * 20_000
     (table,) = read_tables("a.csv", data, library).values()
     assert (list(table.columns), len(table)) == (["name", "note"], 20_000)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("last", ["1.5", "x"])
+def test_every_row_of_a_text_counts_for_the_type_of_its_column_in_polars(last):
+    pytest.importorskip("polars")
+    (table,) = read_tables("a.csv", b"n\n" + b"1\n" * 2000 + last.encode(), "polars").values()
+    assert (len(table), str(table["n"][-1])) == (2001, last)
+
+
+@pytest.mark.extra
+def test_a_column_of_dates_and_texts_is_text_in_polars():
+    polars = pytest.importorskip("polars")
+    rows = [("day", "n"), (date(2026, 1, 2), 1), ("none", None), (None, 2)]
+    table = table_files._make_frame(polars, rows)
+    assert table["day"].to_list() == ["2026-01-02", "none", None]
+    assert table["n"].to_list() == [1, None, 2]
 
 
 @pytest.mark.extra

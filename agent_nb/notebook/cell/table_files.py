@@ -105,7 +105,9 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
         raise UsageError(f"{name} has more than {MOST_COLUMNS:,} columns in its first row.")
     module = _import_library(library, name)
     if library == "polars":
-        return module.read_csv(text.encode(), separator=separator, try_parse_dates=True)
+        # all rows decide the type of a column: by default polars refuses a later `1.5` among `1`s
+        options = {"try_parse_dates": True, "infer_schema_length": None}
+        return module.read_csv(text.encode(), separator=separator, **options)
     return module.read_csv(io.StringIO(text), sep=separator)
 
 
@@ -225,5 +227,13 @@ def _make_frame(module: Any, rows: list[tuple[Any, ...]]) -> Any:
     columns += [(None,) * (len(rows) - 1)] * (width - len(columns))
     values = {label: list(column) for label, column in zip(labels, columns, strict=True)}
     if module.__name__ == "polars":
-        return module.DataFrame(values, strict=False)
+        return module.DataFrame([_make_series(module, *column) for column in values.items()])
     return module.DataFrame(values)
+
+
+def _make_series(polars: Any, label: str, values: list[Any]) -> Any:
+    """Return a column of polars; of texts, if its values have no common type (dates and texts)."""
+    try:
+        return polars.Series(label, values, strict=False)
+    except Exception:  # polars has no common class for what it raises
+        return polars.Series(label, [None if value is None else str(value) for value in values])
