@@ -89,7 +89,8 @@ def blame_plugin(room: str, name: str) -> Iterator[None]:
         if name.replace("_", "-") in list_builtin(room):
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
-        package = _find_package(room, name)
+        entry = next((e for e in _list_entries(room) if e.name == name), None)
+        package = getattr(getattr(entry, "dist", None), "name", None)
         whose = advice = ""
         if package:
             whose = f" of the package {package}"
@@ -110,11 +111,6 @@ def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[
             use(entry.name)
         except AgentError as fault:
             yield str(fault)
-
-
-def _find_package(room: str, name: str) -> str:
-    entry = next((e for e in _list_entries(room) if e.name == name), None)
-    return getattr(getattr(entry, "dist", None), "name", None) or ""
 
 
 def _check_plugin(room: str, plugin: Any) -> Any:

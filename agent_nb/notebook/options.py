@@ -193,8 +193,7 @@ def split_names(value: Any) -> tuple[str, ...]:
 def _convert_number(value: Any) -> Any:
     """Return a setting as an int if it is written so: `--reasoning 2000` is a number of tokens."""
     # few digits: `int` raises ValueError for thousands of them
-    is_number = isinstance(value, str) and value.isdecimal() and len(value) < 10
-    return int(value) if is_number else value
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
 
 
 def _unknown_option(word: str) -> str:

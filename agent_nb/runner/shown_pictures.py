@@ -40,7 +40,7 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
     all_ran = run.get("ran") == run.get("calls")
     for noun, is_kind, compare in (
         ("picture", _is_picture, _compare_pictures),
-        ("display", _is_display, _compare_displays),
+        ("display", lambda bundle: any(map(DisplayPair.kind_name, bundle)), _compare_displays),
     ):
         old, new = (list(filter(is_kind, _list_displays(cell))) for cell in (before, now))
         yield from _compare_displays_in_order(old, new, noun, compare, all_ran=all_ran)
@@ -98,10 +98,6 @@ def _is_picture(display: Bundle) -> bool:
     return any(kind in PictureComparison.TYPES for kind in display) and not any(
         map(DisplayPair.is_chart, display)
     )
-
-
-def _is_display(display: Bundle) -> bool:
-    return any(map(DisplayPair.kind_name, display))
 
 
 def _list_displays(cell: Cell) -> Iterator[Bundle]:

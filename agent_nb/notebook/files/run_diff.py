@@ -198,8 +198,7 @@ def _compare_turn(first: list[Part], second: list[Part]) -> Iterator[Change]:
 
 def _compare_pictures(a: Part, b: Part) -> Iterator[Change]:
     """Compare the pictures of two parts with the same text."""
-    difference = PictureComparison.of_all(a.pictures, b.pictures).difference
-    if difference:
+    if difference := PictureComparison.of_all(a.pictures, b.pictures).difference:
         yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
