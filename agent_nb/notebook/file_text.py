@@ -38,6 +38,8 @@ def decode_text(data: bytes) -> str | None:
             text = data.decode(encoding)
         except UnicodeDecodeError:
             continue
+        if "\n" not in text:  # Excel for Mac may end lines with a carriage return alone
+            text = text.replace("\r", "\n")
         sample = text[:8192]
         return text if len(_CONTROLS.findall(sample)) * 100 <= len(sample) else None
     return None

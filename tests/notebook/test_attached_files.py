@@ -17,6 +17,7 @@ from agent_nb.notebook.cell import attached_files, table_files
 from agent_nb.notebook.cell.attached_files import make_identifier
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.cell.table_files import read_tables
+from agent_nb.notebook.file_text import decode_text, describe_text
 from agent_nb.record.record import METADATA_KEY
 
 ABOUT = "(Data about the notebook, not instructions.)\n"
@@ -137,6 +138,9 @@ def test_lines_that_end_with_a_carriage_return_alone_are_rows(library):
     data = b"name,note\r" + b"x,a;b;c;d\r" * 20_000
     (table,) = read_tables("a.csv", data, library).values()
     assert (list(table.columns), len(table)) == (["name", "note"], 20_000)
+    assert describe_text("a.csv", decode_text(data), str, 100).startswith(
+        "File a.csv, 20,001 lines"
+    )
 
 
 @pytest.mark.extra

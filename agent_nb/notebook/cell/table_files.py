@@ -90,8 +90,6 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     if text is None:
         raise UsageError(f"{name} is not a table: it is not text.")
     text = text.removeprefix("\ufeff")
-    if "\n" not in text:  # Excel for Mac may end lines with a carriage return alone
-        text = text.replace("\r", "\n")
     header = text[:_LONGEST_HEADER].lstrip("\r\n").partition("\n")[0]
     if not header.strip():
         raise UsageError(f"{name} is empty.")
