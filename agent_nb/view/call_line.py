@@ -31,6 +31,7 @@ FILES = ("file", "path", "file_path", "filename")
 
 _OPENS = re.compile(r"[^#'\"]*\([^)#]*(#.*)?\Z")  # an import goes on until the bracket closes
 _IMPORT = re.compile(r"(?:import|from)\s")
+_DOCSTRING = re.compile(r"(\"\"\"|''')(?!.*\1)")  # one that goes on below its first line
 # a line that says little of what code does (see the rules)
 _MINOR = re.compile(r"#|--\s|//|%%?(?!sql)|set [-+]|@|(?:import|from)\s|['\"]{3}.*['\"]{3}\Z")
 
@@ -70,14 +71,16 @@ def find_telling_line(code: str) -> str:
     """Return the line of a source that says best what the source does, "" if all are blank."""
     lines = (line.strip() for line in code[:8000].splitlines())
     filled = [line for line in lines if line]
-    importing = False  # inside the brackets of an import
+    end = ""  # of the import or docstring in which the line stands
     for line in filled:
-        if importing:
-            importing = ")" not in line
+        if end:
+            end = "" if end in line else end
+        elif docstring := _DOCSTRING.match(line):
+            end = docstring[0]
         elif not _MINOR.match(line):
             return line
-        else:
-            importing = bool(_IMPORT.match(line) and _OPENS.match(line))
+        elif _IMPORT.match(line) and _OPENS.match(line):
+            end = ")"
     return filled[0] if filled else ""
 
 

@@ -34,6 +34,8 @@ CODE = "import pandas as pd\n\n# clean it\nclean = trips.dropna()\nclean['x'] = 
         ("-- all of them\nSELECT * FROM trips\nWHERE x", "SELECT * FROM trips"),
         ("# only\n# comments", "# only"),
         ('"""Says it."""\nrun()', "run()"),
+        ('"""Says it,\nand why.\n"""\nimport x\nrun()', "run()"),
+        ("'''Has an end\n nowhere", "'''Has an end"),
         (" \n\t", ""),
     ],
 )
