@@ -66,6 +66,23 @@ def _leaf(value: Any) -> str:
     return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(source)}</code>"
 
 
+def table(node: nodes.Table) -> str:
+    """Return a table."""
+    head = "".join(
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _width_style(node, n, c))}>{text(c)}</th>'
+        for n, c in enumerate(node.columns)
+    )
+    body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
+    muted = style(theme.SMALL_TEXT, theme.ink("muted"))
+    note = f"<div{muted}>{text(node.note)}</div>" if node.note else ""
+    table_html = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
+    stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
+    height = "" if _fits(node) else theme.HEIGHT
+    edge = theme.EDGE if wide and not node.cut else ""
+    return f"<div{style('overflow:auto', height, edge)}{stop}>{table_html}</div>{note}"
+
+
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     """Return the cells of a row; a comparison of two sides colours a changed line."""
     if not node.sides:
@@ -97,23 +114,6 @@ def _width_style(node: nodes.Table, column: int, cell: str) -> str:
 
 def _alignment(node: nodes.Table, column: int) -> str:
     return theme.NUMERIC if column in node.figures else ""
-
-
-def table(node: nodes.Table) -> str:
-    """Return a table."""
-    head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _width_style(node, n, c))}>{text(c)}</th>'
-        for n, c in enumerate(node.columns)
-    )
-    body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
-    muted = style(theme.SMALL_TEXT, theme.ink("muted"))
-    note = f"<div{muted}>{text(node.note)}</div>" if node.note else ""
-    table_html = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
-    stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
-    height = "" if _fits(node) else theme.HEIGHT
-    edge = theme.EDGE if wide and not node.cut else ""
-    return f"<div{style('overflow:auto', height, edge)}{stop}>{table_html}</div>{note}"
 
 
 def _fits(node: nodes.Table) -> bool:

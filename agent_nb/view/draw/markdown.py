@@ -20,7 +20,7 @@ from .. import nodes, visible
 from ..markdown import tex
 from ..nodes import Node
 from . import text
-from .text import DrawFunction, each, structure
+from .text import DrawFunction, draw_each, structure
 
 ZERO = "\u200b"  # a space without width, put between characters that a parser must not see together
 # an underscore within a word has no meaning
@@ -120,7 +120,7 @@ _BLOCK_MARK = re.compile(r"^(\d*)((?<=\d)[.)]|(?<!\d)[-+>=](?=\s|$))")
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary and the body below it; of a closed accordion, only the summary."""
     closed = node.accordion and node.folded
-    return each(blocks, node.summary if closed else (*node.summary, *node.body))
+    return draw_each(blocks, node.summary if closed else (*node.summary, *node.body))
 
 
 def panel(node: nodes.Panel) -> list[str]:
@@ -147,7 +147,7 @@ def page(node: nodes.Page) -> list[str]:
 
 def _code(source: str, language: str = "") -> list[str]:
     """Return a code block with at most `text.OPENED` lines of the source."""
-    return [fence("\n".join(text.capped(text.lines(nodes.Pre(source)), text.OPENED)), language)]
+    return [fence("\n".join(text.cap_lines(text.lines(nodes.Pre(source)), text.OPENED)), language)]
 
 
 def _cell(text: str) -> str:
@@ -235,7 +235,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Row: row,
     nodes.Fold: fold,
     nodes.Box: lambda node: [
-        f"> {part}" if "\n" not in part else part for part in each(blocks, node.children)
+        f"> {part}" if "\n" not in part else part for part in draw_each(blocks, node.children)
     ],
     nodes.Panel: panel,
     nodes.Page: page,
@@ -244,7 +244,7 @@ DRAW: dict[type[Node], DrawFunction] = {
     nodes.Bar: lambda node: [literal(node.label)],
     nodes.Prose: prose,
     nodes.Json: lambda node: [
-        fence("\n".join(text.capped(text.json_lines(node), text.OPENED)), "json")
+        fence("\n".join(text.cap_lines(text.json_lines(node), text.OPENED)), "json")
     ],
     nodes.Tree: lambda node: [fence("\n".join(text.tree(node)))] if node.branches else [],
     nodes.Branch: lambda node: [fence("\n".join(text.branch(node)))],

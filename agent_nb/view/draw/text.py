@@ -37,7 +37,7 @@ def lines(node: Node) -> list[str]:
     return DRAW[type(node)](node)
 
 
-def each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
+def draw_each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
     """Return the pieces of several nodes, one after the other."""
     return [piece for child in children for piece in pieces(child)]
 
@@ -49,21 +49,21 @@ def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
     chart is drawn as its still picture.
     """
     return {
-        **dict.fromkeys((nodes.Stack, nodes.Form), lambda node: each(pieces, node.children)),
+        **dict.fromkeys((nodes.Stack, nodes.Form), lambda node: draw_each(pieces, node.children)),
         **dict.fromkeys((nodes.Step, nodes.Section), lambda node: pieces(node.child)),
         **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), lambda _: []),
-        nodes.Interactive: lambda node: each(pieces, node.still),
+        nodes.Interactive: lambda node: draw_each(pieces, node.still),
     }
 
 
-def words(runs: tuple[nodes.T, ...]) -> str:
-    """Return runs of text joined."""
+def join_runs(runs: tuple[nodes.T, ...]) -> str:
+    """Return runs of text as one text, with hidden characters made visible."""
     return visible.show_hidden("".join(t.text for t in runs)).strip()
 
 
 def row(node: nodes.Row) -> list[str]:
     """Return a row as lines of at most 2000 characters: left, then right after a gap."""
-    text = "   ".join(p for p in (words(node.left), words(node.right)) if p)
+    text = "   ".join(p for p in (join_runs(node.left), join_runs(node.right)) if p)
     return [line[:2000] for line in text.split("\n")] if text else []
 
 
@@ -72,19 +72,21 @@ def fold(node: nodes.Fold) -> list[str]:
 
     Of a closed fold directly in the body, only the summary is shown.
     """
-    summary = each(lines, node.summary)
+    summary = draw_each(lines, node.summary)
     if node.accordion and node.folded:
         return summary
     most = CLOSED if node.folded else OPENED
-    body = each(_draw_in_fold, node.body)
-    return [*summary, *(INDENT + line for line in capped(body, most))]
+    body = draw_each(_draw_in_fold, node.body)
+    return [*summary, *(INDENT + line for line in cap_lines(body, most))]
 
 
 def _draw_in_fold(node: Node) -> list[str]:
-    return each(lines, node.summary if isinstance(node, nodes.Fold) and node.folded else (node,))
+    return draw_each(
+        lines, node.summary if isinstance(node, nodes.Fold) and node.folded else (node,)
+    )
 
 
-def capped(rows: list[str], most: int) -> list[str]:
+def cap_lines(rows: list[str], most: int) -> list[str]:
     """Return the first `most` lines; if there are more, a line says how many."""
     note = [f"… {count_noun(len(rows) - most, 'more line')}"] if len(rows) > most else []
     return [*rows[:most], *note]
@@ -170,11 +172,11 @@ def prose(node: nodes.Prose) -> list[str]:
 # type of a node -> the function that draws it
 DRAW: dict[type[Node], DrawFunction] = {
     **structure(lines),
-    nodes.T: lambda node: [words((node,))],
+    nodes.T: lambda node: [join_runs((node,))],
     nodes.Row: row,
     nodes.Fold: fold,
-    nodes.Box: lambda node: each(lines, node.children),
-    nodes.Panel: lambda node: each(lines, node.steps),
+    nodes.Box: lambda node: draw_each(lines, node.children),
+    nodes.Panel: lambda node: draw_each(lines, node.steps),
     nodes.Page: page,
     nodes.Pre: lambda node: _text(node.text),
     nodes.Code: lambda node: _text(node.text[node.begin :]),
