@@ -66,7 +66,7 @@ _MARK = re.compile(r"\\.|`+|<[A-Za-z][\w+.-]*:[^\s<>]*>|\*+|_+|~~+|\[|\$", re.DO
 _DECIDED_BRACKET = re.compile(r"\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\]|[^(\[])")
 # a dollar that begins no formula, whatever follows
 _PRICE = re.compile(r"\$(?:\s|(?!\$)(?:[^$\\\n]|\\.)*[$\n])")
-_UNMARKED = re.compile(r"[^\\`*_~\[<&$\n]*\Z")  # text that is drawn alike inside a formula
+_UNMARKED = re.compile(r"[^\\`*_~\[<&$\n]*\Z")
 
 
 class Terminal(msgspec.Struct, frozen=True):
@@ -206,10 +206,12 @@ def _find_decided_end(source: str, match: re.Match[str]) -> int:
         return match.end() if _DECIDED_BRACKET.match(source, begin) else 0
     if mark not in ("$", "\\(", "\\["):
         return match.end()
-    is_decided = len(source) - begin > LONGEST_FORMULA + 4 or _PRICE.match(source, begin)
-    is_alike = mark == "$" and _UNMARKED.match(source, match.end())
-    is_text = match.end() if is_decided or is_alike else 0
-    return find_formula_end(source, begin, len(source)) or is_text
+    formula_end = find_formula_end(source, begin, len(source))
+    if formula_end:
+        return formula_end
+    is_text = len(source) - begin > LONGEST_FORMULA + 4 or _PRICE.match(source, begin)
+    looks_alike = mark == "$" and _UNMARKED.match(source, match.end())  # as text and as a formula
+    return match.end() if is_text or looks_alike else 0
 
 
 class _Drawer:
