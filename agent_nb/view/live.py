@@ -137,8 +137,7 @@ class LiveView:
         recovery = Recovery(log.run, options.journal)
 
         def nudge() -> None:
-            # `renderer` is assigned below, because it needs the painter, which needs `nudge`
-            renderer.nudge()
+            renderer.nudge()  # assigned below, because it needs the painter, which needs `nudge`
 
         def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
             publish(data, metadata, display, update)
@@ -151,11 +150,16 @@ class LiveView:
         else:
             painter = HtmlPainter(publish, display, thoughts, recovery, above=options.above)
         renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
-        opening = painter.open(view, renderer.begin(), recovery)
-        publish(opening, recovery.metadata, display, bool(options.display_id))
-        renderer.start()
         opened = cls(log, renderer, publish, display, painter)
         opened._reader_folds_only = options.recorded or not options.seen
+        try:
+            opening = painter.open(view, renderer.begin(), recovery)
+            publish(opening, recovery.metadata, display, bool(options.display_id))
+        except BaseException:  # nobody gets the view, so nobody could close it
+            renderer.stop(paint=False)
+            painter.close()
+            raise
+        renderer.start()
         return opened
 
     @property

@@ -238,9 +238,8 @@ class HtmlPainter(DisplayPainter):
         page = self._layout.page(view, Context(now=now, thoughts=self._thoughts, above=self._above))
         if not view.running:
             return page
-        return add_advice(
-            page, self._recovery.advice("If this stands still, the kernel may be gone. Then")
-        )
+        advice = self._recovery.advice("If this stands still, the kernel may be gone. Then")
+        return add_advice(page, advice)
 
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
         """Return which cards are open; a static page does not report the choices of its reader."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ipywidgets.widgets.widget import _instances
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
@@ -119,6 +120,18 @@ def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich)
     )
     assert [update for *_, update in front.sent] == [False, True]
     assert front.sent[-1][0] == make_bundle(log)
+
+
+@pytest.mark.parametrize("kind", ["widgets", "html"])
+def test_a_view_that_cannot_be_published_leaves_nothing_behind(kind):
+    def fail(*_: Any) -> None:
+        raise OSError("the front end is gone")
+
+    log, widgets = EventLog(), set(_instances)
+    with pytest.raises(OSError, match="gone"):
+        LiveView.open(log, ViewOptions(kind=kind), publish=fail)
+    assert log._subscribers == []
+    assert set(_instances) == widgets
 
 
 def test_closing_twice_swaps_once(front):

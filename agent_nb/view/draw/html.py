@@ -194,9 +194,8 @@ def branch(node: nodes.Branch) -> str:
     line = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
     if node.detail:
         summary = f"<summary{style(theme.SUMMARY)}>{line}</summary>"
-        line = (
-            f"<details>{summary}<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div></details>"
-        )
+        detail = f"<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div>"
+        line = f"<details>{summary}{detail}</details>"
     edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
     children = "".join(map(branch, node.branches))
     if children:
@@ -210,10 +209,8 @@ def _figure(node: nodes.Branch) -> str:
         return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
     width = f"width:{node.share * 100:.0f}%"
     meter = f"<span{style('display:block', 'height:5px', 'border-radius:3px', width, theme.fill(node.tone))}></span>"
-    figure = (
-        f"<span{style(theme.FIGURE)}>{run(nodes.T(node.figure, tone=node.tone, mono=True))}</span>"
-    )
-    return f" <span{style(theme.METER)}>{meter}</span>{figure}"
+    figure = run(nodes.T(node.figure, tone=node.tone, mono=True))
+    return f" <span{style(theme.METER)}>{meter}</span><span{style(theme.FIGURE)}>{figure}</span>"
 
 
 def image(node: nodes.Image) -> str:

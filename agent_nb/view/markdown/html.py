@@ -168,10 +168,9 @@ def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> s
     text = code.rstrip("\n") if last else code.removesuffix("\n")
     # long lines scroll, also by keyboard
     long = max(map(len, text.split("\n"))) > theme.SCROLLS
-    rest = f';{UNBROKEN}" tabindex="0"' if long else '"'
-    return (
-        f'<pre style="{pre_style(first=first, last=last)}{rest}>{highlight(text, language)}</pre>\n'
-    )
+    css = pre_style(first=first, last=last)
+    attributes = f'style="{css};{UNBROKEN}" tabindex="0"' if long else f'style="{css}"'
+    return f"<pre {attributes}>{highlight(text, language)}</pre>\n"
 
 
 def pre_style(*, first: bool = True, last: bool = True) -> str:

@@ -111,9 +111,8 @@ class Calls:
             return
         if card is not None and card.open:
             pictures = card.attachments
-            card.attachments = (
-                (*pictures[:index], picture, *pictures[index + 1 :]) if picture else ()
-            )
+            replaced = (*pictures[:index], picture, *pictures[index + 1 :]) if picture else ()
+            card.attachments = replaced
             self._cards.touch(card)
 
     def take_call(self, event: Call) -> None:
