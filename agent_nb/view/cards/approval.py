@@ -203,11 +203,11 @@ def _disable_pressed(buttons: tuple[Button, ...], context: Context) -> tuple[But
     return tuple(disabled)
 
 
-def decision_line(state: CallCard) -> Node | None:
-    """Return how a call was decided; None if it was allowed without a question."""
+def decision_line(state: CallCard) -> tuple[Node, ...]:
+    """Return a line with how a call was decided; () if it was allowed without a question."""
     decision = state.approval
     if decision is None or (state.asked is None and decision.decision == "allow"):
-        return None
+        return ()
     verb = "approved" if decision.decision == "allow" else "denied"
     scope = SCOPES.get(decision.scope, SCOPES["once"])
     who = DECIDERS.get(decision.by, decision.by)
@@ -219,4 +219,4 @@ def decision_line(state: CallCard) -> Node | None:
     repeated = isinstance(state.content, str) and decision.reason in state.content
     if decision.reason not in ("", SILENT_DENIAL) and not repeated:
         sentence += f": {decision.reason}"
-    return text_row(sentence, wrap=True)
+    return (text_row(sentence, wrap=True),)

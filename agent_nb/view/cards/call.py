@@ -162,7 +162,7 @@ def _closed(state: CallCard, context: Context) -> Node:
         (Row(_head(state), _ended(state, short_result)),),
         (
             *called_with(state, short_result),
-            *_decision(state),
+            *approval.decision_line(state),
             *nested_runs,
             *_output(state, context),
             *result,
@@ -239,11 +239,6 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     return values.argument_nodes(state.name, state.args)
 
 
-def _decision(state: CallCard) -> tuple[Node, ...]:
-    line = approval.decision_line(state)
-    return (line,) if line else ()
-
-
 def _output(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return what an ended call printed, unless its result repeats it; it scrolls if it is long."""
     if beyond_output(state, context) is not None:
@@ -274,7 +269,7 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     output = str(state.output)
     captions_printed = remainder is not None and without_captions(output) != output
     pictures = () if captions_printed else values.pictures(state.attachments, state.name)
-    return (*_decision(state), *nested(state, context), *result, *pictures)
+    return (*approval.decision_line(state), *nested(state, context), *result, *pictures)
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:

@@ -20,11 +20,10 @@ from functools import partial
 from typing import Any, Literal
 
 from ...events import Extension
-from ..format import short
+from ..format import LARGEST, short
 from .cards import Card, CardList
 
 NAMESPACE = "loom"  # of the extension events
-LARGEST_NUMBER = 1e15  # larger numbers are ignored
 Obj = dict[str, Any]  # the payload of an event
 #: A candidate is open, passed, chosen or left; a node of a graph planned, running, ok or error.
 ThoughtStatus = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
@@ -278,9 +277,9 @@ def text_of(value: Any) -> str:
 
 
 def read_number(value: Any) -> float | None:
-    """Return a foreign number; None if it is not a number, or larger than `LARGEST_NUMBER`."""
+    """Return a foreign number; None if it is not a number, or larger than `LARGEST`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) <= LARGEST_NUMBER else None
+    return float(value) if is_number and abs(value) <= LARGEST else None
 
 
 def _read_count(value: Any) -> int:
