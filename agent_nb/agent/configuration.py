@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ..models import Model
     from ..tools import ApprovalSource, Host, Policy
 
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 # parameters that only code of this package passes: for cells, rows and workers
 INTERNAL = frozenset(("host", "ask", "trace_id", "namespace", "late", "mentioned", "model_source"))

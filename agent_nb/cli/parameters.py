@@ -39,7 +39,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"A parameter is NAME=VALUE, not {text!r}.")
         try:
             values[name.strip()] = yaml.load(value, Loader)  # noqa: S506  (it is a safe one)
-        except (yaml.YAMLError, ValueError):  # PyYAML raises ValueError for `0x_`
+        except Exception:  # PyYAML raises many kinds: ValueError for `0x_`, KeyError for `!!bool x`
             values[name.strip()] = value
     return values
 

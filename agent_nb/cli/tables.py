@@ -22,10 +22,7 @@ from .terminal import write_checked
 if TYPE_CHECKING:
     from ..events import EventFrame
 
-
 WIDEST = 60  # characters of a cell in a text table; a longer text is cut
-
-
 # binary form -> its name in messages, the library that it needs, the function that writes it
 _FILES: dict[str, tuple[str, str, Callable[[EventFrame, Path], Any]]] = {
     "parquet": ("Parquet", "pyarrow", lambda table, path: table.to_parquet(path)),

@@ -28,6 +28,8 @@ def injected(*texts):
         ("days=[2024-01-01]", ["2024-01-01"]),
         ("most={a: .inf}", {"a": math.inf}),
         ("mask=0x_", "0x_"),
+        ("flag=!!bool maybe", "!!bool maybe"),
+        ("count=!!int", "!!int"),
         ("digits=" + "9" * 5000, "9" * 5000),
     ],
 )

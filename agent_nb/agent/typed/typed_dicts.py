@@ -13,8 +13,6 @@ from typing import Any
 
 from ...errors import UsageError
 
-_REQUIREMENTS = (typing.Required, typing.NotRequired)
-
 
 def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
     """Return the type `kind` with each `typing.TypedDict` in it converted.
@@ -49,7 +47,7 @@ def _rebuild(kind: Any, inside: tuple[Any, ...]) -> Any:
     fields = {}
     for name, hint in hints.items():
         requirement: Any = typing.get_origin(hint)
-        if requirement in _REQUIREMENTS:
+        if requirement in (typing.Required, typing.NotRequired):
             (hint,) = typing.get_args(hint)  # noqa: PLW2901  (the type without Required)
         else:
             is_required = name in kind.__required_keys__
