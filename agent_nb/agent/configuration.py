@@ -90,8 +90,9 @@ class Configuration(Unpicklable):
     ) -> None:
         verify_libraries()
         model, approve, limits = plain_value((model, approve, limits))
+        thought_tags = (thought_tags,) if isinstance(thought_tags, str) else tuple(thought_tags)
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
-            plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
+            plain_value((dialect, name, system, memory, trace_id, thought_tags, settings))
         )
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)

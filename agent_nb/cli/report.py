@@ -73,7 +73,7 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs import Losses
-    from ..notebook import export as exported
+    from ..notebook import export as export_runs
     from ..notebook import is_page, read_runs
 
     paths, run_id = list_notebooks(arguments.notebooks), arguments.run
@@ -84,7 +84,7 @@ def export(arguments: Arguments) -> int:
     output = output_path(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
-    write_output(exported(runs, form, losses), output, as_json=not is_page(form))
+    write_output(export_runs(runs, form, losses), output, as_json=not is_page(form))
     if losses:
         print_complaint(f"not written as {form}:\n{losses}")
     return OK

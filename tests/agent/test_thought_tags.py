@@ -36,9 +36,10 @@ def test_a_typed_answer_keeps_thought_tags_in_its_texts(before):
     assert [text.strip() for text in thoughts(done)] == ["plan"][: len(before)]
 
 
-def test_tags_that_the_user_names_count_in_the_middle_of_an_answer():
+@pytest.mark.parametrize("tags", [["analysis"], "analysis"])
+def test_tags_that_the_user_names_count_in_the_middle_of_an_answer(tags):
     turn = "a <analysis>b</analysis> c <think>d</think>"
-    done = run([turn], thought_tags=["analysis"])
+    done = run([turn], thought_tags=tags)
     assert (done.answer, thoughts(done)) == ("a  c <think>d</think>", ["b"])
 
 
