@@ -6,8 +6,8 @@ in the notebook and reaches everyone who gets the file.
 Rules
 - These are hidden: values whose names speak of secrets; the user, query and fragment of an address;
   secrets that the caller's filter `clean` finds.
-- In a text such as `run token=abc def`, everything after `token=` is hidden: only a shell knows
-  where the value ends.
+- In a text such as `run --token abc def` or `{"token": "abc"}`, everything after the name is hidden:
+  only a shell or the program knows where the value ends.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ SECRET = re.compile(
 )
 # after `://`: the user, which is dropped; host and path (group 1); query and fragment (group 2)
 _ADDRESS = re.compile(r"(?<=://)(?:[^\s/?#]*@)?([^\s?#]*)([?#]\S*)?")
-# a name (group 1) before `=` or `:` and a value
-_NAMED = re.compile(r"(?<![\w.-])([\w.-]++)\s?[=:]\s*(?=\S)")
+# a name before a value: `name=value`, `"name": value` (group 1), `--name value` (group 2)
+_NAMED = re.compile(
+    r"""(?<![\w.-])(?:([\w.-]++)(?:\\*["'])?\s?[=:]\s*(?=\S)|(-[\w.-]++)\s+(?=[^\s-]))"""
+)
 
 
 def mask_arguments(arguments: Sequence[str], clean: Callable[[str], str]) -> Iterator[str]:
@@ -39,7 +41,7 @@ def mask_arguments(arguments: Sequence[str], clean: Callable[[str], str]) -> Ite
 def mask_text(text: str, clean: Callable[[str], str]) -> str:
     """Return a command, argument, value or address with its secrets hidden."""
     shown = _ADDRESS.sub(lambda m: f"{m[1]}{m[2][0] + HIDDEN if m[2] else ''}", clean(text))
-    named = next((m for m in _NAMED.finditer(shown) if SECRET.search(m[1])), None)
+    named = next((m for m in _NAMED.finditer(shown) if SECRET.search(m[1] or m[2])), None)
     return f"{shown[: named.end()]}{HIDDEN}" if named else shown
 
 

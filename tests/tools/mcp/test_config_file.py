@@ -198,6 +198,20 @@ def test_an_entry_is_shown_exactly_and_only_variables_are_not_filled_in():
     assert "reads your variables: HOME, MY_TOKEN" in shown
 
 
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ('{"profile": "me", "apiKey": "quite-secret"}', '{"profile": "me", "apiKey": ***'),
+        ('{\\"apiKey\\":\\"quite-secret\\"}', '{\\"apiKey\\":***'),
+        ("npx x --verbose --token quite-secret y", "npx x --verbose --token ***"),
+        ("npx x --no-token --port 80", "npx x --no-token --port 80"),
+        ("run a token or two", "run a token or two"),
+    ],
+)
+def test_a_secret_inside_an_argument_is_masked(argument, shown):
+    assert mcp_server("a", "sh", ["-c", argument]).mask().args == ("-c", shown)
+
+
 def test_variables_are_filled_in_everywhere():
     made = mcp_server("a", url="https://${HOST}/x", headers={"A": "Bearer ${TOKEN:-none}"})
     found = made.expand({"HOST": "example.org"})
