@@ -178,9 +178,9 @@ def list_variables(
         lines.append(_left_out_line(missing))
     frames: list[str] = []
     if rows:
-        names = dict.fromkeys([*wanted, *sorted(variables)])
+        ordered = {name: variables[name] for name in (*wanted, *sorted(variables))}
         tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
-        frames = _show_first_rows({name: variables[name] for name in names}, clean, tokens_left)
+        frames = _show_first_rows(ordered, clean, tokens_left)
     return "\n\n".join(["\n".join(lines), *frames])
 
 

@@ -118,12 +118,6 @@ def _write_time(value: Any) -> str:
     return str(value) if is_exactly(value.tzinfo, _SAFE_ZONES) else ""
 
 
-def _write_duration(value: Any) -> str:
-    """Return a timedelta of NumPy as text."""
-    duration = value.astype("m8[us]").item()
-    return "NaT" if duration is None else str(duration)
-
-
 # exact type, or public name -> the function that writes such plain values
 _WRITERS: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((type(None), bool, float, complex), repr),
@@ -133,7 +127,8 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 }
 _LIBRARY_WRITERS: dict[str, Callable[[Any], str]] = {
     "numpy.datetime64": lambda value: _ZERO_FRACTION.sub("", _TIME_MARK.sub(" ", str(value))),
-    "numpy.timedelta64": _write_duration,
+    # a missing duration becomes None
+    "numpy.timedelta64": lambda v: str(v.astype("m8[us]").item()).replace("None", "NaT"),
     "pandas.Timestamp": _write_time,
     "pandas.Timedelta": str,
 }

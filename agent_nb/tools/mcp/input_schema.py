@@ -19,8 +19,7 @@ from typing import Any
 from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
-# levels of a schema, and of a value in it; a deeper schema becomes {}, a deeper value null
-_DEEPEST = 30
+_DEEPEST = 30  # levels of a schema, and of a value in it; deeper ones become {} and null
 _NAMED_SCHEMAS = (*MAPS, "definitions")  # keywords whose value holds schemas by name
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")

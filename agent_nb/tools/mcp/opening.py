@@ -27,9 +27,7 @@ from .hub import HUB, ServerTools
 from .references import Reference
 from .server import Server, quote_ascii
 
-MOST_TOOLS = (
-    128  # of a server that a run wants as a whole; tools named by a reference are not counted
-)
+MOST_TOOLS = 128  # of a server that a run wants as a whole; named tools are not counted
 MOST_NAMED = 50  # tools that an error message names
 LONGEST_NAME = 200  # characters of a tool's name; a tool with a longer name is not offered
 # the tools that a server lists, by name; None: its name is too long or its schema too large
