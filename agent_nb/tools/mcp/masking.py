@@ -6,8 +6,8 @@ in the notebook and reaches everyone who gets the file.
 Rules
 - These are hidden: values whose names speak of secrets; the user, query and fragment of an address;
   secrets that the caller's filter `clean` finds.
-- In a text such as `run --token abc def` or `{"token": "abc"}`, everything after the name is hidden:
-  only a shell or the program knows where the value ends.
+- In a text such as `run --token abc def` or `{"token": "abc"}`, everything after the name is
+  hidden: only a shell or the program knows where the value ends.
 """
 
 from __future__ import annotations
