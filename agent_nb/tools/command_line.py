@@ -109,9 +109,8 @@ def _find_started(texts: Iterable[str]) -> set[str]:
 def _list_joined(line: str) -> set[str]:
     """Return the spellings of the commands in a line with continuations (backslash) joined."""
     joined = line.replace("\\\n", "")
-    if joined != line:
-        return {text for command in split_commands(joined) for text in list_spellings(command)}
-    return set()
+    commands = split_commands(joined) if joined != line else []
+    return {text for command in commands for text in list_spellings(command)}
 
 
 def _find_in_quotes(line: str) -> set[str]:

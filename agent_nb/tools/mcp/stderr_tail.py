@@ -27,7 +27,8 @@ class StderrTail:
     """
 
     def __init__(self, redaction: Redaction) -> None:
-        self._clean = redaction.stream()
+        self._redaction = redaction
+        self._filter = redaction.stream()
         self._text = ""
         read_end, write_end = os.pipe()
         self.pipe: IO[str] = os.fdopen(write_end, "w", encoding="utf-8")
@@ -49,15 +50,16 @@ class StderrTail:
         A `…` precedes a text that is cut.
         """
         self._ended.wait(wait)
-        text = strip_ansi(self._text).strip()
+        # filtered again: a key with colours inside is whole only without them
+        text = self._redaction.value(strip_ansi(self._text)).strip()
         return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"
 
     def _read(self, read_end: int) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with os.fdopen(read_end, "rb", buffering=0) as stream:
             while chunk := stream.read(_CHUNK):
-                self._keep(self._clean.feed(decoder.decode(chunk)))
-        self._keep(self._clean.feed(decoder.decode(b"", final=True)) + self._clean.close())
+                self._keep(self._filter.feed(decoder.decode(chunk)))
+        self._keep(self._filter.feed(decoder.decode(b"", final=True)) + self._filter.close())
         self._ended.set()
 
     def _keep(self, text: str) -> None:
