@@ -221,6 +221,7 @@ def test_another_version_on_the_other_side_is_a_clear_error(server, workers):
     ("outcome", "words"),
     [
         (b"nonsense", "did not return a result"),
+        (b'{"a":' + b"[" * 9_000 + b"]" * 9_000 + b"}", "did not return a result"),
         (b'{"version":"9.9"}', r"jupyter-agent-nb 9.9; here it is"),
     ],
 )

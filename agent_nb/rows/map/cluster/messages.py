@@ -87,7 +87,7 @@ class MapMessages:
         except VersionSkew as skew:
             error = f"A worker has jupyter-agent-nb {skew}; here it is {__version__}. Install the same version on both sides."
             return Answered(row.result("error", kind="version", error=error, attempts=attempts))
-        except msgspec.DecodeError as fault:
+        except (msgspec.DecodeError, RecursionError) as fault:
             error = f"A worker did not return a result: {fault}."
             return Answered(row.result("error", kind="worker", error=error, attempts=attempts))
         fields = self._redaction.value(msgspec.to_builtins(returned.result))
