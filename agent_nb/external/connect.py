@@ -132,7 +132,7 @@ def parse_target(url: str, token: str = "") -> Target:
         raise UsageError(
             f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
-    token = token or (parse_qs(parts.query).get("token") or [""])[0]
+    token = (token or (parse_qs(parts.query).get("token") or [""])[0]).strip()
     path, has_run, run_path = parts.path.rstrip("/").rpartition("/runs/")
     run = run_path.partition("/")[0] if has_run else ""
     if not run:
@@ -147,8 +147,14 @@ def parse_target(url: str, token: str = "") -> Target:
 
 @asynccontextmanager
 async def connect(target: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Open a client for the server of `target`. Raises UsageError where nothing may run live."""
+    """Open a client for the server of `target`.
+
+    Raises UsageError where nothing may run live, and for a token that cannot be sent.
+    """
     headers = {"Accept-Encoding": "identity"}
+    # httpx would raise an error that shows the token
+    if not (target.token.isascii() and target.token.isprintable()):
+        raise UsageError("The token has characters that cannot be sent. Copy it again.")
     if target.token:
         headers["Authorization"] = f"Bearer {target.token}"
     read_launch().check_address(target.server)

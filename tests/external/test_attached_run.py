@@ -350,6 +350,26 @@ def test_a_refusal_that_waiting_cannot_mend_is_an_error_at_once(path, wrong, wor
         wait(main)
 
 
+def test_the_end_of_a_line_is_no_part_of_a_token(rig, token):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+
+    async def main():
+        return (await attach(server.server.url, f"{token}\n", backoff=QUICK)).status
+
+    assert wait(main) == "ok"
+
+
+@pytest.mark.parametrize("token", ["correct\nhorse", "correct-hörse", "correct\ud800"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token):
+    async def main():
+        await attach("http://127.0.0.1:1/runs/r", token, backoff=QUICK)
+
+    with pytest.raises(UsageError, match="cannot be sent") as refusal:
+        wait(main)
+    assert "correct" not in str(refusal.value)
+
+
 def test_a_server_without_runs_says_so(rig, token):
     server = rig()
 
