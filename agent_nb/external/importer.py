@@ -91,9 +91,7 @@ class Imported:
 
     def tick(self) -> list[Event]:
         """Return the events that the codec held back long enough; call this often if live."""
-        if not self._live:
-            return []
-        return self._log_all(self._stream.tick(self._clock()))
+        return self._log_all(self._stream.tick(self._clock())) if self._live else []
 
     def close(self, fault: str = "", *, stopped: bool = False) -> list[Event]:
         """End the stream and every run: at its end, after a `fault`, or as the viewer `stopped`."""
