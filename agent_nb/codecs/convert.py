@@ -139,7 +139,6 @@ def convert(
     target, form = named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
-    # the output is flushed before each read, because a live source may pause
     events = _read_events(stream, _flush_between(read_items(reader), writer), clock)
     read = written = 0
     for event in _prepare_events(stream, target.name, events):
@@ -219,7 +218,7 @@ def _write_texts(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
 
 
 def _flush_between(items: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
-    """Yield the items; flush `writer` before waiting for the next one."""
+    """Yield the items; flush `writer` before the next one, for which a live source may pause."""
     for item in items:
         yield item
         writer.flush()

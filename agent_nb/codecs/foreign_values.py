@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..wire import as_dict, dumps, loads
 
@@ -29,10 +29,15 @@ def text_of(obj: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number below 1e15, above which it is neither count nor time."""
+    # an integer of JSON may exceed every float: it cannot be divided, or added to one
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+
+
 def fraction_of(value: Any) -> float | None:
     """Return a number from 0 to 1, or None."""
-    valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if valid else None
+    return float(value) if is_number(value) and 0 <= value <= 1 else None
 
 
 def interrupt_fields(reason: str) -> dict[str, Any]:

@@ -30,9 +30,7 @@ T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 #: framing -> its media type
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-# the event name of an item that is always an SSE frame, its data not JSON (`[DONE]`); a line break
-# is in it, so that no `event:` line of a stream can hold it
-RAW = "raw\n"
+RAW = "raw\n"  # names an item that is always a frame, its data not JSON; no `event:` line holds it
 _SSE_START = re.compile(rb"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
 _HEAD_SIZE = 8  # bytes by which the framings can be distinguished

@@ -67,11 +67,21 @@ class StreamEncoder:
 
     def feed(self, event: Event) -> list[str]:
         """Return the lines or frames that `event` completes."""
-        return [item.write(self.framing) for item in self.items(event)]
+        return self._write_items(self.items(event), event.type)
 
     def close(self) -> list[str]:
         """Return the lines or frames that were held back."""
-        return [item.write(self.framing) for item in self.items(None)]
+        return self._write_items(self.items(None), "end")
+
+    def _write_items(self, items: list[Item], loss: str) -> list[str]:
+        """Return the texts of items; one that nests too deeply is counted as a `loss`."""
+        texts = []
+        for item in items:
+            try:
+                texts.append(item.write(self.framing))
+            except RecursionError:
+                self.losses.add(loss, TOO_DEEP)
+        return texts
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the items that `feed(event)`, or for None `close()`, would frame."""

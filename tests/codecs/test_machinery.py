@@ -257,3 +257,14 @@ def test_ids_are_unique_among_the_newest(monkeypatch):
     monkeypatch.setattr(UniqueIds, "REMEMBERED", 2)
     ids = UniqueIds()
     assert [ids.take(i) for i in "aabacbd"] == ["a", "a#2", "b", "a#3", "c", "b", "d"]
+
+
+@pytest.mark.parametrize("format_", ["cogency", "loom", "looopy", "ui-message", "ag-ui"])
+def test_a_value_that_is_nested_too_deeply_to_write_is_a_loss(tool, format_):
+    deep = 1
+    for _ in range(3000):
+        deep = [deep]
+    call = ev.Call(run="r", call_id="c", name="sh", args={"a": deep})
+    codec = tool(format_)
+    codec.write([ev.RunStart(run="r"), call, ev.End(run="r")])
+    assert any("nested" in loss.reason for loss in codec.encoder.losses)

@@ -4,7 +4,6 @@ Why apart from `read`: each sub-agent has such a reader of its own, inside that 
 
 Rules
 - `final`, `error` and `cancelled` end the run (`is_over`).
-- An id that is used again after its call has ended is a new call.
 - A second call with the id of an open call, or a second result, is an extension.
 - A sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
   call's id, with `#2` … for further sub-agents of the call.

@@ -17,6 +17,7 @@ import msgspec
 
 from ... import events
 from ...wire import as_dict
+from ..foreign_values import is_number
 from ..times import read_epoch
 
 NAME = "cogency"
@@ -123,9 +124,7 @@ def draw_piece(text: str) -> Obj:
 
 
 def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
-    is_number = isinstance(value, float | int) and not isinstance(value, bool)
-    # a larger integer may exceed every float: it cannot be added to one
-    return round(value + ms / 1000, 3) if is_number and abs(value) < 1e15 else value
+    return round(value + ms / 1000, 3) if is_number(value) else value
 
 
 #: Fields that grow from one piece of a thought to the next (see `passthrough`).
@@ -140,9 +139,7 @@ def draw_line(event: events.Event, form: str = "") -> Obj:
 def time_of(obj: Mapping[str, Any]) -> float:
     """Return the timestamp (epoch seconds, in whole milliseconds), 0 if it is not a time."""
     value = obj.get("timestamp")
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return read_epoch(value * 1000)
-    return 0.0
+    return read_epoch(value * 1000) if is_number(value) else 0.0
 
 
 def read_counts(value: Any) -> events.Counts:

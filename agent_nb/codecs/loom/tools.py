@@ -7,7 +7,6 @@ Rules
   another frame of the call comes (approval, start, output, end), a node exits or the run ends.
 - This other frame may add the id that the chunks lacked; an approval may also complete the
   arguments.
-- A start, output, end or approval of an unseen call opens an implicit call.
 - A chunk or `tool_call` with the id of an open call, or an end with the id of an ended one, is an
   extension.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.

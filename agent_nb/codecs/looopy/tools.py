@@ -19,12 +19,11 @@ from typing import Any, ClassVar
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, fraction_of, text_of, text_of_arguments
+from ..foreign_values import arguments_of, fraction_of, is_number, text_of, text_of_arguments
 from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
 _REMEMBERED = 256  # started calls, whose second start is recognised
-_LONGEST = 1e15  # ms; a larger number is no duration, and an integer may exceed every float
 
 
 class ToolEvents:
@@ -120,11 +119,12 @@ class ToolEvents:
         self.questions.pop(match.call_id, None)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
         succeeded = obj.get("success") is not False and not only_error
+        ms = as_dict(obj.get("metadata")).get("duration")
         fields: Obj = {
             "name": name,
             "status": "ok" if succeeded else "error",
             "content": obj.get("result" if succeeded else "error", obj.get("result", "")),
-            "duration": _seconds(as_dict(obj.get("metadata")).get("duration")),
+            "duration": ms / 1000 if is_number(ms) and ms > 0 else 0.0,
         }
         return self._about_call(Result, obj, match, **fields)
 
@@ -154,9 +154,3 @@ class ToolEvents:
 
 
 KINDS = frozenset(ToolEvents.HANDLERS)
-
-
-def _seconds(ms: Any) -> float:
-    """Return positive milliseconds in seconds, 0.0 for anything else."""
-    is_number = isinstance(ms, int | float) and not isinstance(ms, bool)
-    return ms / 1000 if is_number and 0 < ms < _LONGEST else 0.0
