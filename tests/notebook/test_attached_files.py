@@ -132,6 +132,12 @@ def test_encodings_and_separators_are_found(data):
     assert list(table["n"]) == [1]
 
 
+def test_a_tsv_is_separated_by_tabs_whatever_its_header_contains():
+    data = b"price, in EUR, net\tcity\n1\tRome, Italy, EU\n"
+    (table,) = read_tables("a.tsv", data, "pandas").values()
+    assert table.to_dict("records") == [{"price, in EUR, net": 1, "city": "Rome, Italy, EU"}]
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_lines_that_end_with_a_carriage_return_alone_are_rows(library):
     pytest.importorskip(library)

@@ -35,7 +35,8 @@ MOST_VALUES = 200_000_000  # of a Parquet file
 MOST_SHEETS = 20  # of an Excel file; further ones are left out
 _LONGEST_HEADER = 1_000_000  # characters of the first line
 _SEPARATORS = ",;\t|"
-_TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
+_TSV = (".tsv", ".tab", ".tsv.gz")
+_TEXT = (".csv", ".csv.gz", *_TSV)
 _PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
 ENDINGS = (*_TEXT, *_PARQUET, *_EXCEL)
 Library = Literal["pandas", "polars"]
@@ -93,7 +94,8 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     header = text[:_LONGEST_HEADER].lstrip("\r\n").partition("\n")[0]
     if not header.strip():
         raise UsageError(f"{name} is empty.")
-    separator = _find_separator(header)
+    is_tsv = name.lower().endswith(_TSV) and "\t" in header
+    separator = "\t" if is_tsv else _find_separator(header)
     if len(header) == _LONGEST_HEADER or header.count(separator) >= MOST_COLUMNS:
         raise UsageError(
             f"{name} has too long a first line, or more than {MOST_COLUMNS:,} columns."
