@@ -138,6 +138,15 @@ def test_a_tsv_is_separated_by_tabs_whatever_its_header_contains():
     assert table.to_dict("records") == [{"price, in EUR, net": 1, "city": "Rome, Italy, EU"}]
 
 
+@pytest.mark.parametrize(
+    ("data", "a"),
+    [(b"a,b\n1,2,\n3,4,\n", [1, 3]), (b"a,b\nx,1,2\ny,3,4\n", [1, 3]), (b"a,b\n1,\n3,\n", [1, 3])],
+)
+def test_a_separator_at_the_end_of_each_row_moves_no_column(data, a):
+    (table,) = read_tables("a.csv", data, "pandas").values()
+    assert (list(table.columns), list(table["a"])) == (["a", "b"], a)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_lines_that_end_with_a_carriage_return_alone_are_rows(library):
     pytest.importorskip(library)

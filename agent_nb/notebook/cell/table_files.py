@@ -35,8 +35,8 @@ MOST_VALUES = 200_000_000  # of a Parquet file
 MOST_SHEETS = 20  # of an Excel file; further ones are left out
 _LONGEST_HEADER = 1_000_000  # characters of the first line
 _SEPARATORS = ",;\t|"
+_TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
 _TSV = (".tsv", ".tab", ".tsv.gz")
-_TEXT = (".csv", ".csv.gz", *_TSV)
 _PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
 ENDINGS = (*_TEXT, *_PARQUET, *_EXCEL)
 Library = Literal["pandas", "polars"]
@@ -108,7 +108,12 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
         # all rows decide the type of a column: by default polars refuses a later `1.5` among `1`s
         options = {"try_parse_dates": True, "infer_schema_length": None}
         return module.read_csv(text.encode(), separator=separator, **options)
-    return module.read_csv(io.StringIO(text), sep=separator)
+    # of rows with one field more than the header, pandas takes the first one for a name of the row:
+    # right for a file of R, but not where each row ends with a separator
+    is_ended = first_row.rstrip("\r").endswith(separator)
+    has_more = first_row.count(separator) > header.count(separator)
+    index = False if is_ended and has_more else None
+    return module.read_csv(io.StringIO(text), sep=separator, index_col=index)
 
 
 def _unpack(name: str, data: bytes) -> bytes:
