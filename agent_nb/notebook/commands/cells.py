@@ -33,7 +33,9 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
     if not 0 < number <= len(offers):
         offered = _describe_offers(offers, latest=not arguments[1:])
         raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {offered}")
-    insert_offer(session.shell, offers[number - 1], replace=_is_alone(session))
+    code = current_request(session.shell)[1].strip()
+    is_alone = code.startswith("%agent") and "\n" not in code  # then the offer replaces the cell
+    insert_offer(session.shell, offers[number - 1], replace=is_alone)
 
 
 def _describe_offers(offers: list[Offer], *, latest: bool) -> str:
@@ -55,9 +57,3 @@ def _offer_table(offers: list[Offer]) -> list[tuple[str, ...]]:
         for n, o in enumerate(offers, 1)
     ]
     return [("cell", "why", "code", ""), *rows]
-
-
-def _is_alone(session: Session) -> bool:
-    """Return whether the running cell is this command alone: then the offer may replace it."""
-    code = current_request(session.shell)[1].strip()
-    return code.startswith("%agent") and "\n" not in code

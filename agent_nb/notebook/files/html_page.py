@@ -67,12 +67,9 @@ def render_page(runs: Sequence[Run]) -> str:
         nodes, room = _draw_displays(find_displays(run), room)
         below = draw_html(nodes, typeset=True) if nodes is not None else ""
         parts.append(f"{make_bundle(run.log, typeset=True)['text/html']}\n{below}")
-    return PAGE.format(title=escape(_make_title(runs)), body="".join(parts))
-
-
-def _make_title(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(os.path.basename(run.notebook) for run in runs if run.notebook)
-    return f"Agent runs: {', '.join(names)}" if names else "Agent runs"
+    title = f"Agent runs: {', '.join(names)}" if names else "Agent runs"
+    return PAGE.format(title=escape(title), body="".join(parts))
 
 
 def find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
