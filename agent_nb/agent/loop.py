@@ -134,7 +134,8 @@ class Loop:
             for note in self._plan.notes:
                 if isinstance(note, str):
                     note = events.State(kind="conversation", payload={"note": note})  # noqa: PLW2901
-                self._log.append(note)
+                payload = self._plan.redaction.value(note.payload)
+                self._log.append(msgspec.structs.replace(note, payload=payload))
             for warning in self._plan.warnings:
                 self._log.append(events.Error(code="policy", message=warning))
 

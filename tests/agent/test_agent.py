@@ -34,6 +34,9 @@ def boom() -> str:
     raise ValueError("kaput")
 
 
+KEY = "sk-proj-" + "a1B2" * 8
+
+
 def agent(turns, tools=(echo, boom), **options):
     return Agent(Scripted(turns), tools, secrets=options.pop("secrets", {}), **options)
 
@@ -353,6 +356,13 @@ def test_continued_requests_still_count_when_a_run_goes_on():
 def test_an_endless_summary_is_cut_off():
     said, _ = anyio.run(ask_for_summary, Endless(ENDLESS["text"]), request_summary([]))
     assert said.startswith("word")
+
+
+@pytest.mark.parametrize("note", [KEY, e.State(kind="window", payload={"note": KEY})])
+def test_a_note_on_the_conversation_has_no_secret(note):
+    log = agent(["x"], secrets={"K": KEY}).run_sync("go", notes=[note]).log
+    assert log.of("state")
+    assert KEY not in log.to_ndjson()
 
 
 @pytest.mark.parametrize("name", Limits.__struct_fields__)
