@@ -135,13 +135,11 @@ def _list_differences(old: ArtistData, new: ArtistData, same_text: SameText) -> 
         yield "its numbers or colours changed"
 
 
-def _compare_texts(
-    old: Mapping[str, str], new: Mapping[str, str], same_text: SameText
-) -> Iterator[str]:
+def _compare_texts(old: dict[str, str], new: dict[str, str], same: SameText) -> Iterator[str]:
     """Yield how texts of the same names differ."""
     for name in {**old, **new}:
         was, now = old.get(name, ""), new.get(name, "")
-        if was != now and not same_text(was, now):
+        if was != now and not same(was, now):
             yield f"{name} was {_quote(was)}, is {_quote(now)}"
 
 

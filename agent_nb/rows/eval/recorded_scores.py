@@ -118,9 +118,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_close(old: Any, new: Any) -> bool:
-    return (
-        _is_number(old) and _is_number(new) and math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
-    )
+    are_numbers = _is_number(old) and _is_number(new)
+    return are_numbers and math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _format_value(value: Any) -> str:
