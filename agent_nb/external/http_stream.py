@@ -214,7 +214,7 @@ class _Reader:
             {"Accept": ACCEPT}, encoding="utf-8"
         )  # an id may hold any character
         if after:
-            headers["Last-Event-ID"] = after
+            headers["Last-Event-ID"] = after.strip(" \t")  # blanks around a value are no part of it
         url = _add_id(self._url, after) if after and self._id_in_address else self._url
         async with connect(self._target) as client:
             request = client.build_request("GET", url, headers=headers)

@@ -99,6 +99,12 @@ def test_a_stream_with_ids_is_taken_up_where_it_broke_off():
     assert all_of(first, second, 204) == (frame(1) + frame(2) + frame(3) + frame(4), ["", "2", "4"])
 
 
+@pytest.mark.parametrize("blank", [" ", "\t", " \t "])
+def test_a_stream_whose_ids_end_with_blanks_is_taken_up(blank):
+    frames = [frame(f"{n}{blank}") for n in (1, 2, 3)]
+    assert all_of((False, frames[0]), frames[1] + frames[2], 204)[1] == ["", "1", "3"]
+
+
 def test_it_is_not_asked_again_when_what_came_is_complete():
     assert all_of(frame(1) + frame(2), done=lambda text: b"id: 2" in text) == (
         frame(1) + frame(2),
