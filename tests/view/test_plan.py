@@ -10,7 +10,7 @@ from agent_nb.view.bundle import make_bundle
 from agent_nb.view.draw import html, markdown, text
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.state.json_diff import MISSING, find_changes
+from agent_nb.view.state.json_diff import MISSING, MOST_LEVELS, find_changes
 from agent_nb.view.state.plans import PlanCard, Thought
 
 
@@ -292,6 +292,13 @@ def test_a_terminal_prints_a_plan_once_when_it_is_complete():
 # Snapshots.
 
 
+def nest_lists(value):
+    """A value more levels deep than are compared one by one."""
+    for _ in range(MOST_LEVELS + 1):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -305,6 +312,17 @@ def test_a_terminal_prints_a_plan_once_when_it_is_complete():
         ({"a": True}, {"a": 1}, [("a", True, 1)]),
         (1, [1], [("", 1, [1])]),
         ({"a": 1}, {"a": 1}, []),
+        (
+            [{"a": 1, "b": 2}, 3],
+            [0, {"b": 2, "a": 1}, 3],
+            [("[0]", MISSING, 0)],
+        ),
+        (
+            nest_lists({"a": 1, "b": 2}),
+            nest_lists({"b": 2, "a": 1}),
+            [],
+        ),
+        ([True], [1], [("[0]", True, 1)]),
     ],
 )
 def test_changes_between_two_values(before, after, expected):

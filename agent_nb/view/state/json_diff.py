@@ -6,6 +6,7 @@ Rules
 - A change is a path with the values before and after; `MISSING` means no value.
 - The common beginning and end of two lists are skipped, so that an item inserted or appended is one
   change.
+- The order of an object's fields does not count.
 - Nothing raises: values too deep to compare count as changed.
 - This file imports nothing of ours.
 """
@@ -45,28 +46,28 @@ def _compare(before: Any, after: Any, path: str, depth: int) -> Iterator[Change]
     if _is_same(before, after):
         return
     if depth and isinstance(before, dict) and isinstance(after, dict):
-        yield from _fields(before, after, path, depth - 1)
+        yield from _compare_fields(before, after, path, depth - 1)
     elif depth and isinstance(before, list) and isinstance(after, list):
-        yield from _items(before, after, path, depth - 1)
+        yield from _compare_items(before, after, path, depth - 1)
     else:
         yield Change(path, before, after)
 
 
-def _fields(
+def _compare_fields(
     before: dict[str, Any], after: dict[str, Any], path: str, depth: int
 ) -> Iterator[Change]:
     for key, value in after.items():
-        field_path = _field(path, key)
+        field_path = _extend_path(path, key)
         if key in before:
             yield from _compare(before[key], value, field_path, depth)
         else:
             yield Change(field_path, MISSING, value)
     for key, value in before.items():
         if key not in after:
-            yield Change(_field(path, key), value, MISSING)
+            yield Change(_extend_path(path, key), value, MISSING)
 
 
-def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
+def _compare_items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Change]:
     """Yield the changes between the common beginning and the common end of two lists."""
     shorter = min(len(before), len(after))  # beginning and end must not overlap in either list
     head = next((i for i in range(shorter) if not _is_same(before[i], after[i])), shorter)
@@ -85,7 +86,7 @@ def _items(before: list[Any], after: list[Any], path: str, depth: int) -> Iterat
             yield from _compare(removed[i], added[i], item_path, depth)
 
 
-def _field(path: str, key: Any) -> str:
+def _extend_path(path: str, key: Any) -> str:
     """Return the path of a field: `path.key`, or `path["a key"]`."""
     name = str(key)
     if not name.isidentifier():
@@ -94,9 +95,11 @@ def _field(path: str, key: Any) -> str:
 
 
 def _is_same(before: Any, after: Any) -> bool:
-    """Return whether two JSON values are equal; true is not 1, not even inside a list."""
+    """Return whether two JSON values are equal, in any order of fields; true is not 1."""
     try:
-        # Python calls [True] and [1] equal; their repr differs
-        return bool(type(before) is type(after) and before == after and repr(before) == repr(after))
-    except RecursionError:
+        if before != after:
+            return False
+        # Python calls [True] and [1] equal; their JSON differs
+        return len({json.dumps(value, sort_keys=True) for value in (before, after)}) == 1
+    except (RecursionError, TypeError, ValueError):  # too deep, or not JSON
         return False
