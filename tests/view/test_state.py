@@ -9,6 +9,7 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.events.tool_events import meaning
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.state.cards import (
     Batch,
     CallCard,
@@ -33,12 +34,12 @@ from agent_nb.view.state.usage import Usage
 # versions, links, tables of methods, and what only sorts the events to come
 SKIP = {
     "version",
-    "_on_change",
+    "on_change",
     "_by_alias",
     "_calls",
     "_thoughts",
-    "_handlers",
-    "_deltas",
+    "_part_handlers",
+    "_delta_handlers",
     "_previous",
     "_blocks",
     "quarters",
@@ -123,6 +124,28 @@ def test_a_sub_agent_has_its_cards_inside_the_call_that_started_it(rich):
     assert call is not None
     assert [c.kind for c in call.children[0].cards] == ["think", "call", "respond"]
     assert view._views["n1"].status == "ok"
+
+
+def test_the_end_of_a_span_without_a_beginning_ends_no_other_span(begun):
+    begun(
+        e.Node(name="act", phase="enter", span="n", ts=10.0),
+        e.Node(name="lost", phase="exit", span="m", parent="n", result="error: x", ts=11.0),
+    )
+    view = folded(begun.seen)
+    (card,) = [card for card in view.cards if isinstance(card, NodeCard)]
+    assert (card.done, card.result, view._views["n"].status) == (False, "", "running")
+
+
+def test_thousands_of_spans_in_one_another_are_folded_and_drawn(begun):
+    for n in range(3000):
+        begun(e.Node(name="act", phase="enter", span=f"n{n}", parent=f"n{n - 1}"))
+    begun(e.Respond(content="deep down", span="n2999", parent="n2998"))
+    for n in reversed(range(3000)):
+        begun(e.Node(name="act", phase="exit", span=f"n{n}", parent=f"n{n - 1}"))
+    begun(e.End(status="ok"))
+    view = folded(begun.seen)
+    assert view._views["n0"].status == "ok"
+    assert "deep down" in make_bundle(begun.log)["text/html"]
 
 
 def test_a_change_inside_a_sub_agent_is_a_change_of_the_card_around_it(begun):

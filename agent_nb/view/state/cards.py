@@ -279,17 +279,17 @@ class CardList:
     `on_change` is called when a card here changes, so that the card around this list changes too.
     """
 
-    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
+    def __init__(self) -> None:
         self.cards: list[Card] = []
         self.events = 0  # stored events folded in
-        self._on_change = on_change
+        self.on_change: Callable[[], None] | None = None
         self._by_alias: dict[str, Card] = {}
         self._number = 0
 
     def report_change(self) -> None:
         """Call `on_change`, if there is one."""
-        if self._on_change is not None:
-            self._on_change()
+        if self.on_change is not None:
+            self.on_change()
 
     def touch(self, card: Card) -> None:
         """Note that `card` changed."""

@@ -11,12 +11,13 @@ Rules
 - Every change of a card raises its `version` and that of the cards around it: a redraw touches only
   what changed.
 - All parts of a view's fold (`Calls`, `TextCards`, …) share one `CardList`.
-- A state has no node, no HTML, no widget.
+- A state knows nothing of its drawing: nodes of a page, HTML, widgets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -43,15 +44,20 @@ from .text_cards import TextCards
 from .think_cards import ThinkCards
 from .usage import Usage
 
+MOST_LEVELS = 40  # of spans in one another; a record may hold thousands, and drawing recurses
 INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
 TEXTS = frozenset({"think", "respond", "call"})  # `of` of deltas that carry pieces of a text
 
 
 class Span(NamedTuple):
-    """The position of a nested view: the view around it, and the card that holds its cards."""
+    """The position of a nested view: the view around it, and the card that holds its cards.
+
+    `id`: the `span` of its events.
+    """
 
     outer: RunView
     card: NodeCard
+    id: str
 
 
 class RunView:
@@ -67,6 +73,7 @@ class RunView:
     def __init__(
         self, *, badge: str = "", recorded: bool = False, span: Span | None = None
     ) -> None:
+        # what the header and the footer show
         self.badge, self.recorded = badge, recorded
         self.run = ""
         self.model = ""
@@ -84,10 +91,13 @@ class RunView:
         self.changed = ""  # inputs that changed, so that the record was not played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
         self.doing = ""  # live only: work before anything streams, such as loading a model
+        # the state of the fold
         self._previous = 0.0  # time of the event before the latest
         self._first: float | None = None  # time of the first event
         self._span = span
+        self.level: int = 0 if span is None else span.outer.level + 1
         self._views: dict[str, RunView] = {}  # by span
+        # the parts, each of which makes one kind of card
         cards = self._list = CardList() if span is None else span.card.inside
         self._thoughts = ThinkCards(cards)
         self._texts = TextCards(cards)
@@ -96,8 +106,8 @@ class RunView:
         self._plans = Plans(cards)
         self.map = MapCardBuilder(cards)
         self._notes = Notes(cards)
-        # events and deltas that one part handles alone; `_HANDLERS` has the others
-        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+        # by type: events that one part handles alone; `_VIEW_HANDLERS` has the others
+        self._part_handlers: dict[type[Event], Callable[[Any], None]] = {
             e.Call: self._calls.take_call,
             e.Approval: self._calls.take_approval,
             e.Execute: self._calls.take_execute,
@@ -108,7 +118,8 @@ class RunView:
             e.Unknown: self._notes.add_unknown,
             e.Metric: self.usage.take_metric,
         }
-        self._deltas: dict[str, Callable[[e.Delta], None]] = {
+        # by `of`
+        self._delta_handlers: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.take_delta,
             "respond": self._texts.take_delta,
             "map": self.map.take_delta,
@@ -178,17 +189,15 @@ class RunView:
     def _find_view(self, event: Event) -> RunView:
         """Return the view of an event's span; a span that begins gets a view of its own.
 
-        A request to the model, and a span whose beginning is missing, belong to the view around.
+        A request to the model, a span whose beginning is missing, and one below `MOST_LEVELS`
+        belong to the view around.
         """
         if (existing := self._views.get(event.span)) is not None:
             return existing
         view = self._views.get(event.parent, self)
-        if (
-            isinstance(event, e.Node)
-            and event.phase == "enter"
-            and event.name not in INTERNAL_NODES
-        ):
-            view = view.open_node(event)
+        node = event if isinstance(event, e.Node) and event.name not in INTERNAL_NODES else None
+        if node is not None and node.phase == "enter" and view.level < MOST_LEVELS:
+            view = view.open_node(node)
         self._views[event.span] = view
         return view
 
@@ -197,14 +206,14 @@ class RunView:
         self._texts.note_event(event)
         data = event.data or {}
         call = self._calls.get(str(data.get("call_id", "")))
+        card = NodeCard(self._list.new_key("node"), event.name, CardList(), event.ts)
         # a change inside the span is a change of the card around it: of its call, else of its own
-        inside = CardList(lambda: self._list.touch(call or card))
-        card = NodeCard(self._list.new_key("node"), event.name, inside, event.ts)
+        card.inside.on_change = partial(self._list.touch, call or card)
         if call is not None:
-            call.children.append(inside)
+            call.children.append(card.inside)
         else:
             self._list.add(card)
-        return RunView(span=Span(self, card))
+        return RunView(span=Span(self, card, event.span))
 
     # --- one event of this view
 
@@ -227,37 +236,37 @@ class RunView:
         self.turn = max(self.turn, event.turn)
         self._texts.note_event(event)
         kind = type(event)
-        if (handler := self._HANDLERS.get(kind)) is not None:
-            handler(self, event)
-        elif (part_handler := self._handlers.get(kind)) is not None:
+        if (view_handler := self._VIEW_HANDLERS.get(kind)) is not None:
+            view_handler(self, event)
+        elif (part_handler := self._part_handlers.get(kind)) is not None:
             part_handler(event)
 
-    def _delta(self, event: e.Delta) -> None:
+    def _take_delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
             self.usage.streamed += len(event.text)
-        if (part_handler := self._deltas.get(event.of)) is not None:
+        if (part_handler := self._delta_handlers.get(event.of)) is not None:
             part_handler(event)
 
-    def _run_start(self, event: e.RunStart) -> None:
+    def _take_run_start(self, event: e.RunStart) -> None:
         self.model, self.settings, self.started = event.model, dict(event.settings), event.ts
         self._texts.begin(self.settings)
 
-    def _user(self, event: e.User) -> None:
+    def _take_user(self, event: e.User) -> None:
         key = self._list.new_key("user")
         self._list.add(UserCard(key, event.content, event.attachments))
 
-    def _think(self, event: e.Think) -> None:
+    def _take_think(self, event: e.Think) -> None:
         self._thoughts.take_thought(event, self.log_start, self._previous)
 
-    def _node(self, event: e.Node) -> None:
+    def _take_node(self, event: e.Node) -> None:
         """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
             self._retries.take_request(event)
             if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):
                 self.forced = last
             return
-        if self._span is None or event.phase != "exit":
+        if self._span is None or event.span != self._span.id or event.phase != "exit":
             return
         card = self._span.card
         card.result, card.done = event.result, True
@@ -267,38 +276,32 @@ class RunView:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._list.touch(card)
 
-    def _state(self, event: e.State) -> None:
+    def _take_state(self, event: e.State) -> None:
         """Take what the header shows of a state; show the others as cards or notes."""
         fields = event.payload if isinstance(event.payload, dict) else {}
         if event.kind == "foreign_turns" and fields:
             self.foreign = str(fields.get("note") or "")
-            return
-        if event.kind == "context" and isinstance(fields.get("text"), str):
+        elif event.kind == "context" and isinstance(fields.get("text"), str):
             changed = fields.get("changed")
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
             self._notes.add_card_of_own(event)
-            return
-        if event.kind == "model" and isinstance(fields.get("model"), str):
+        elif event.kind == "model" and isinstance(fields.get("model"), str):
             self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
             self._notes.add_card_of_own(event)
-            return
-        if self.map.take_state(event):
-            return
-        if event.kind == "mcp":
+        elif event.kind == "mcp":
             self._calls.add_server(fields)
-            return
-        # the header names what a window left out; a window with a summary has a card too
-        if event.kind == "window" and fields:
+        elif event.kind == "window" and fields:
             self.left_out = str(fields.get("note") or "")
-            if not fields.get("text"):
-                return
-        self._notes.add_state(event)
+            if fields.get("text"):  # a summary of what was left out has a card too
+                self._notes.add_state(event)
+        elif not self.map.take_state(event):
+            self._notes.add_state(event)
 
-    def _extension(self, event: e.Extension) -> None:
+    def _take_extension(self, event: e.Extension) -> None:
         if not self._plans.take_extension(event):
             self._notes.add_extension(event)
 
-    def _error(self, event: e.Error) -> None:
+    def _take_error(self, event: e.Error) -> None:
         if self._calls.take_error(event):
             return
         if event.code == "retry":
@@ -306,12 +309,12 @@ class RunView:
         else:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
-    def _interrupt(self, event: e.Interrupt) -> None:
+    def _take_interrupt(self, event: e.Interrupt) -> None:
         self.limit = Interrupt.limit_in(event.detail) if event.reason != "user" else ""
         mapped = self.map.card is not None
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
-    def _end(self, event: e.End) -> None:
+    def _take_end(self, event: e.End) -> None:
         for view in self._views.values():
             view.cut_off(event)
         self._close(event)
@@ -338,16 +341,16 @@ class RunView:
         self._texts.end()
         self._list.touch(card)
 
-    # events that concern the whole view
-    _HANDLERS: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
-        e.Delta: _delta,
-        e.RunStart: _run_start,
-        e.User: _user,
-        e.Think: _think,
-        e.Node: _node,
-        e.State: _state,
-        e.Extension: _extension,
-        e.Error: _error,
-        e.Interrupt: _interrupt,
-        e.End: _end,
+    # by type: events that concern the whole view
+    _VIEW_HANDLERS: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
+        e.Delta: _take_delta,
+        e.RunStart: _take_run_start,
+        e.User: _take_user,
+        e.Think: _take_think,
+        e.Node: _take_node,
+        e.State: _take_state,
+        e.Extension: _take_extension,
+        e.Error: _take_error,
+        e.Interrupt: _take_interrupt,
+        e.End: _take_end,
     }

@@ -37,7 +37,9 @@ class Retries:
     def take_request(self, event: Node) -> None:
         """Take the start or the end of a request to the model."""
         if event.phase == "exit":
-            self._pause = _read_seconds((event.data or {}).get("retry_in"))
+            seconds: Any = (event.data or {}).get("retry_in")
+            is_valid = isinstance(seconds, int | float) and 0 < seconds <= LONGEST_WAIT
+            self._pause = float(seconds) if is_valid else 0.0
         elif self._retry is not None:
             self._retry.end_wait(event.ts)
             self._cards.touch(self._retry)
@@ -71,7 +73,3 @@ class Retries:
         card.end_wait(event.ts)
         card.done, self._retry = True, None
         self._cards.touch(card)
-
-
-def _read_seconds(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and 0 < value <= LONGEST_WAIT else 0.0
