@@ -5,8 +5,9 @@ changed score function or expected value would change the figures unnoticed.
 
 Rules
 - Of more than `MOST_SCORES` scores only the number, the mean and a digest are recorded.
-- A different score or expected value is a change. Changed code of a function that still gives the
-  same scores is a warning. A record without scores is not compared.
+- A different score, scorer or expected value is a change; a difference by rounding counts only in a
+  digest. Changed code of a function that still gives the same scores is a warning. A record without
+  scores is not compared.
 - A judge's scores are in the record of the judge's map.
 - A record may be a stranger's: a value of an unexpected type counts as a difference.
 """
@@ -43,17 +44,14 @@ def scores_payload(
     """
     values = [score.value for score in scores]
     scored_values = [value for value in values if value is not None]
-    head: dict[str, Any] = {"by": scored_by, **inputs}
-    if len(values) > MOST_SCORES:
-        head = {k: digest_value(v) if isinstance(v, list) else v for k, v in head.items()}
-        return {
-            **head,
-            "count": len(values),
-            "mean": exact_mean(scored_values) if scored_values else None,
-            "digest": digest_value(values),
-        }
-    rows = [[c.position, c.repeat] for c in candidates]
-    return {**head, "rows": rows, "scores": values}
+    payload: dict[str, Any] = {"by": scored_by, **inputs}
+    if len(values) <= MOST_SCORES:
+        rows = [[c.position, c.repeat] for c in candidates]
+        return {**payload, "rows": rows, "scores": values}
+    # a list of digests is as long as the scores: one digest stands for it
+    short = {k: digest_value(v) if isinstance(v, list) else v for k, v in payload.items()}
+    mean = exact_mean(scored_values) if scored_values else None
+    return {**short, "count": len(values), "mean": mean, "digest": digest_value(values)}
 
 
 def compare_scores(recorded: Any, new: Mapping[str, Any]) -> Checked:
@@ -69,32 +67,41 @@ def compare_scores(recorded: Any, new: Mapping[str, Any]) -> Checked:
 
 def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     """Yield the changes of scores or code, and of the scorer or the expected values."""
-    head = f"the evaluation ({new['by']}) changed since the recording"
+    change = f"the evaluation ({new['by']}) changed since the recording"
     if difference := _describe_scores(old, new):
-        yield Change(text=f"{head}: {difference}")
+        yield Change(text=f"{change}: {difference}")
     elif old.get("code", "") != new.get("code", ""):
-        yield Change(text=f"{head}: its code, but no score", warning=True)
+        yield Change(text=f"{change}: its code, but no score", warning=True)
     if old.get("by") != new["by"]:
-        yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
+        yield Change(text=f"{change}: it was scored by {str(old.get('by'))[:80]}")
     elif old.get("expected") != new.get("expected"):
         unequal = _find_unequal(as_list(old.get("expected")), as_list(new.get("expected")))
-        yield Change(text=f"{head}: the expected value{_name_answer(new, unequal)}")
+        # a digest of many values does not say which of them differ
+        answer = "" if isinstance(old.get("expected"), str) else _name_answer(new, unequal)
+        yield Change(text=f"{change}: the expected value{answer}")
 
 
 def _describe_scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return how the scores differ in words, "" if they do not."""
+    old_count, new_count = _count_scores(old), _count_scores(new)
+    if old_count != new_count:
+        return f"it has {count_noun(new_count, 'score')}, not {old_count:,}"
     if "scores" not in new:
-        is_same = all(old.get(name) == new[name] for name in ("count", "digest"))
-        return "" if is_same else f"some of its {new['count']:,} scores"
+        return "" if old.get("digest") == new["digest"] else f"some of its {new_count:,} scores"
     old_scores, new_scores = as_list(old.get("scores")), new["scores"]
-    if len(old_scores) != len(new_scores):
-        return f"it has {count_noun(len(new_scores), 'score')}, not {len(old_scores)}"
     unequal = _find_unequal(old_scores, new_scores)
     if not unequal:
         return ""
-    count = f"{count_noun(len(unequal), 'score')} of {len(new_scores)}{_name_answer(new, unequal)}"
+    number = f"{count_noun(len(unequal), 'score')} of {len(new_scores)}{_name_answer(new, unequal)}"
     first = unequal[0]
-    return f"{count} ({_format_value(old_scores[first])} → {_format_value(new_scores[first])})"
+    return f"{number} ({_format_value(old_scores[first])} → {_format_value(new_scores[first])})"
+
+
+def _count_scores(payload: Mapping[str, Any]) -> int:
+    """Return the number of scores in a payload of `scores_payload`."""
+    count: Any = payload.get("count")
+    is_digest = isinstance(count, int) and MOST_SCORES < count <= LARGEST_SCORE
+    return int(count) if is_digest else len(as_list(payload.get("scores")))
 
 
 def _find_unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:

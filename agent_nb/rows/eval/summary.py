@@ -258,20 +258,17 @@ def _sides_table(hide: Redaction, comparison: Compared) -> Table:
             comparison.names, (comparison.a, comparison.b), comparison.spent, strict=True
         )
     ]
+    dollars = comparison.cost
     difference_row = (
         "difference",
         format_score(comparison.difference, signed=True),
         format_interval(comparison.interval, signed=True),
         f"{comparison.rows:,}",
         f"{comparison.tokens:+,}".replace("-", "−"),
-        NONE if comparison.cost is None else _format_signed_money(comparison.cost),
+        NONE if dollars is None else f"{'−' if dollars < 0 else '+'}{format_money(abs(dollars))}",
     )
     columns = ("", "mean", "interval", "rows", "tokens", "cost")
     return Table(columns, (*rows, difference_row), figures=(1, 2, 3, 4, 5))
-
-
-def _format_signed_money(dollars: float) -> str:
-    return f"{'−' if dollars < 0 else '+'}{format_money(abs(dollars))}"
 
 
 def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:

@@ -85,5 +85,17 @@ def test_many_scores_are_kept_as_a_digest():
     assert change.text == f"{HEAD}some of its 5,001 scores"
 
 
+def test_fewer_scores_than_a_digest_covers_are_counted_right():
+    many = MOST_SCORES + 1
+    old = payload([1.0] * many, expected=["x"] * many)
+    texts = [c.text for c in compare_scores(old, payload([1.0], expected=["x"])).changes]
+    assert texts == [f"{HEAD}it has 1 score, not 5,001", f"{HEAD}the expected value"]
+
+
+def test_more_scores_than_are_recorded_one_by_one_are_counted_right():
+    changes = compare_scores(payload([1.0]), payload([1.0] * (MOST_SCORES + 1))).changes
+    assert [change.text for change in changes] == [f"{HEAD}it has 5,001 scores, not 1"]
+
+
 def test_an_evaluation_of_many_rows_without_a_score_has_no_mean():
     assert payload([None] * (MOST_SCORES + 1))["mean"] is None
