@@ -233,6 +233,7 @@ DIFFERENT = {
     "seconds since 1970 in another unit": (int(BEGAN), int(AGAIN * 1000)),
     "minutes and no seconds": ("at 22:33:46", "at 11:31"),
     "a day that does not exist": ("r_20269999", "r_20268888"),
+    "a day in a year that does not exist": ("22 Nov 0000", "24 Dec 0000"),
     "a date of the data as Germans write it": ("22.11.2024", "24.12.2024"),
     "a date of the data in one number": (20240501, 20240601),
     "a version": ("1.2.3", "1.2.4"),

@@ -7,8 +7,8 @@ own run.
 Rules
 - A value means a stretch of time: a second, a minute ("12:30") or a day ("2026-11-27"). It is
   near a run if that stretch touches the run, or the `TOLERANCE` seconds before or after it.
-- A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time;
-  letters of a zone, such as CET, are ignored.
+- A value with an offset or UTC is read in that zone, any other in UTC and in the run's local time.
+  Other letters of a zone, such as CET, and the `tzinfo` of a `datetime` are ignored.
 - Digits such as 03/04/2026 are read as day first and as month first; a single fit is enough.
 - `_FORMS` lists the longer forms first: of values that overlap, `masks` takes the first.
 """
@@ -80,7 +80,8 @@ _FORMS = tuple(
     )
 )
 _EPOCH_UNITS = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> units in a second
-_DAY_PARTS = ("date", "month_number", "datetime_digits", "date_digits", "arguments")
+# parts that name a day; a month and day without a year are those of a day in the run
+_DAY_PARTS = ("date", "year", "datetime_digits", "date_digits", "arguments")
 # parts that one of two values may lack; only `offset` has a meaning here (`_choose_zones`)
 _NOT_IN_SHAPE = ("fraction", "tzinfo", "offset", "zone_letters")
 Parts = dict[str, str | None]  # name of a group -> its text
@@ -150,22 +151,23 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         names_day = not day.get("epoch") and next(_list_days(day), None) is not None
         return names_day and self._is_near(day)
 
-    def is_aged(self, new: Clock, old: Clock) -> bool:
-        """Return whether `ls -l` wrote both values for one file, in this run and in a later run.
+    def may_have_aged(self, recorded: Clock, fresh: Clock) -> bool:
+        """Return whether `ls -l` may have written both values for one file.
 
-        `new`: in this run, with the time of a new file ("Nov 27 12:30"). `old`: half a year later
-        `ls -l` writes the year in place of the time ("Nov 27  2026").
+        `recorded`: in this run, with the time of a new file ("Nov 27 12:30"). `fresh`: in a replay,
+        half a year later, with the year in place of the time ("Nov 27  2026").
         """
-        same_day = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
-        only_time = new.parts.get("time") and not new.parts.get("year")
-        if not (same_day and only_time and not old.parts.get("time")):
+        with_time, with_year = recorded.parts, fresh.parts
+        same_day = all(with_time.get(part) == with_year.get(part) for part in ("month", "day"))
+        only_time = with_time.get("time") and not with_time.get("year")
+        if not (same_day and only_time and not with_year.get("time")):
             return False
         try:
             year = datetime.fromtimestamp(self.began, self._local).year
         except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
             return False
         # in a run in January, the file may be from the year before
-        return old.parts.get("year") in (str(year), str(year - 1))
+        return with_year.get("year") in (str(year), str(year - 1))
 
     def _is_near(self, parts: Parts) -> bool:
         try:
@@ -179,10 +181,8 @@ class Span(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _local(self) -> tzinfo:
-        try:
-            return ZoneInfo(self.zone)
-        except (OSError, ValueError, KeyError):  # empty, or unknown on this machine
-            return timezone(timedelta(seconds=self.offset))
+        is_known = is_zone(self.zone)
+        return ZoneInfo(self.zone) if is_known else timezone(timedelta(seconds=self.offset))
 
     def _list_readings(self, parts: Parts) -> Iterator[tuple[float, float]]:
         """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""

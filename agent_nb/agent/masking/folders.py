@@ -27,12 +27,14 @@ from ...record import Home, digest_value
 # the roles of a folder: names of rules in `masks.Verdict.masked`, which users see
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
-# where an absolute path may begin: /, the sign for the home, C:\ or C:/
-_ABSOLUTE = re.compile(rf"[/{Home.SIGN}]|[A-Za-z]:[\\/]")
+_DRIVE = r"[A-Za-z]:[\\/]"  # C:\ or C:/
+# where the path of a folder may begin: /, the sign for the home, or a drive
+_FOLDER_START = re.compile(rf"[/{Home.SIGN}]|{_DRIVE}")
+_PACKAGES_START = re.compile(rf"[\\/{Home.SIGN}]|{_DRIVE}")  # also at a \ without a drive
 _PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
-# what ends a path: spaces, quotes, brackets; a colon, except after the letter of a drive (C:\)
+# what ends a path: spaces, quotes, brackets; a colon, unless a single letter is before it and a
+# slash after it (a drive)
 _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")
-_PATH_START = re.compile(rf"[\\/{Home.SIGN}]|[A-Za-z]:[\\/]")
 _LONGEST_PATH = 1024  # characters of a path before the name of a folder of packages
 _LONGEST_FOLDER = 4096  # characters of a path; longer ones would fill the memory in `_find_path`
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
@@ -60,7 +62,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
         by_role = [(WORK, self.work), (TEMPORARY, self.temporary)]
         by_role += [(f"{PYTHON}'s {name}", digest) for name, digest in python.items()]
         known = any(digest for _, digest in by_role)
-        starts = [match.start() for match in _ABSOLUTE.finditer(text)] if known else []
+        starts = [match.start() for match in _FOLDER_START.finditer(text)] if known else []
         out: dict[str, set[str]] = {}
         for role, digest in by_role:
             if path := _find_path(digest, text, starts):
@@ -138,7 +140,7 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
 
 
 def differ_at_random(recorded: str, fresh: str) -> bool:
-    """Return whether two names differ only in the characters that `tempfile` or `mktemp` makes up.
+    """Return whether two unequal names differ only in what `tempfile` or `mktemp` makes up.
 
     Both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring characters
     of `tempfile`'s alphabet, in at least 5 of them.
@@ -167,7 +169,7 @@ def _find_packages(text: str) -> list[tuple[int, int]]:
         window_start = max(0, match.start() - _LONGEST_PATH)
         window = text[window_start : match.end()]
         path_ends = [m.end() for m in _PATH_END.finditer(window)]
-        begin = _PATH_START.search(window, path_ends[-1] if path_ends else 0)
+        begin = _PACKAGES_START.search(window, path_ends[-1] if path_ends else 0)
         out += [(window_start + begin.start(), match.end())] if begin else []
     return out
 
