@@ -1,7 +1,7 @@
 """What a run depends on besides its inputs: tools and sub-agents (as digests), and its place.
 
-Why not among the inputs: a record is found by its inputs. If a tool has changed, the record must
-still be found, so that a test can report the change.
+Why not among the inputs: a record is found by its inputs, which hold only the names of tools. If a
+tool's code has changed, the record must still be found, so that a test can report the change.
 
 Rules
 - Only tools and agents that both sides have are compared, in the parts that the record has. Older
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 #: {"tools": {name: {part: digest}}, "agents": {name: {part: digest, "behind": Digests}}}
 Digests = dict[str, Any]
-TOOL_PARTS, AGENT_PARTS = ("schema", "code", "source"), ("model", "settings", "tools")
+TOOL_PARTS = ("schema", "code", "source")
+AGENT_PARTS = ("model", "settings", "tools")  # inputs of a sub-agent; `tools`: the names of its own
 MOST_LEVELS = 5  # levels of sub-agents; deeper ones are not digested
 _OUR_PACKAGE = __name__.partition(".")[0]
 
@@ -50,12 +51,13 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     unseen: set[str] = msgspec.field(default_factory=set)
 
     def code(self, tool: Tool) -> dict[str, str]:
-        """Return {"source": digest of a tool's code}, {} without code; `earlier`: {"code": …}."""
+        """Return {"source": digest of a tool's code}, or {"code": …} by earlier rules, or {}."""
         from ..tools import ProjectSearch
 
         digest = ProjectSearch.read(tool.invoke, self.folder, earlier=self.earlier)
         self.unseen.update(digest.unseen)
-        return {"code" if self.earlier else "source": digest.digest} if digest.digest else {}
+        part = "code" if self.earlier else "source"
+        return {part: digest.digest} if digest.digest else {}
 
 
 def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Digests:
@@ -63,12 +65,12 @@ def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Diges
     digests: Digests = {"tools": {}, "agents": {}}
     for tool in tools:
         if tool.agent is None:
-            digests["tools"][tool.name] = _digest_tool(tool, reader)
+            if parts := _digest_tool(tool, reader):
+                digests["tools"][tool.name] = parts
         elif depth < MOST_LEVELS:
             schema = _digest_schema(tool, tool.spec.parameters)
             agent = _digest_agent(tool.agent, reader, depth + 1)
             digests["agents"][tool.name] = {"schema": schema, **agent}
-    digests["tools"] = {name: parts for name, parts in digests["tools"].items() if parts}
     return {kind: by_name for kind, by_name in digests.items() if by_name}
 
 
@@ -118,11 +120,8 @@ def _without_defaults(schema: Any) -> Any:
     """Return a JSON schema without the default values in it."""
     if isinstance(schema, Mapping):
         # a member `default` that is an object may be the schema of a field with that name
-        return {
-            k: _without_defaults(v)
-            for k, v in schema.items()
-            if k != "default" or isinstance(v, Mapping)
-        }
+        kept = {k: v for k, v in schema.items() if k != "default" or isinstance(v, Mapping)}
+        return {k: _without_defaults(v) for k, v in kept.items()}
     return [_without_defaults(v) for v in schema] if isinstance(schema, list | tuple) else schema
 
 

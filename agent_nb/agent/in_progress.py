@@ -31,13 +31,13 @@ POLL_INTERVAL = 0.05
 class InProgress(Unpicklable, ABC):
     """The base of the three kinds of runs in progress.
 
-    `instead`: the advice of the error for code that awaits the run in another event loop.
+    `other_loop_advice`: ends the error raised when this is awaited in a second event loop.
     """
 
     _instead = "Await it, and send the events of its run: run.log.to_ndjson()."
 
-    def __init__(self, instead: str) -> None:
-        self._instead_of_await = instead
+    def __init__(self, other_loop_advice: str) -> None:
+        self._other_loop_advice = other_loop_advice
         self._task: asyncio.Task[None] | None = None
 
     def __await__(self) -> Generator[Any, None, Run]:
@@ -60,7 +60,7 @@ class InProgress(Unpicklable, ABC):
         """Carry out the run, in its task."""
 
     async def aclose(self) -> None:
-        """Stop the run if its task goes on, and wait until the task and its logs have ended."""
+        """Stop the run if its task goes on, and wait for the end of the task."""
         if self._task is not None and not self._task.done():
             self.stop()
             await asyncio.wait([self._task])
@@ -83,7 +83,7 @@ class InProgress(Unpicklable, ABC):
             return
         closed = ", which is closed," if task.get_loop().is_closed() else ""
         raise UsageError(
-            f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {self._instead_of_await}"
+            f"This run was started in another event loop{closed} and can be awaited only there. Await it where it was started, or {self._other_loop_advice}"
             " here; its `run` holds what has come so far."
         )
 
@@ -98,12 +98,13 @@ class InProgress(Unpicklable, ABC):
     async def _wait_for_task(
         task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
     ) -> None:
-        """Wait until `task` is done.
+        """Wait until `task` is done. `stop` is called at most once, with the cause in words.
 
-        If the user stops the cell, call `stop` once with the cause; after a second stop, return at
-        once. With `ends`, a cancellation of the waiting code calls `stop` too, with ""; it is
-        raised after the task has ended, unless the user stopped the cell. A second cancellation,
-        or one without `ends`, is raised at once.
+        - The user stops the cell: `stop` is called. The first cancellation of the waiting code is
+          then the stop button's and is dropped. If the user stops the cell again, return at once.
+        - The waiting code is cancelled otherwise, as by a timeout: with `ends`, `stop("")` is
+          called, and the cancellation is raised once the task has ended; else it is raised at once.
+        - A second cancellation is raised at once.
         """
         if screen is not None:
             screen.begin()
@@ -117,9 +118,8 @@ class InProgress(Unpicklable, ABC):
             try:
                 await asyncio.wait([task], timeout=interval)
             except asyncio.CancelledError as cancelled:
-                if cancellation is not None or not (
-                    ends or (screen is not None and screen.stopped)
-                ):
+                stopped_by_user = screen is not None and screen.stopped
+                if cancellation is not None or not (ends or stopped_by_user):
                     raise
                 cancellation = cancelled
         if cancellation is not None:

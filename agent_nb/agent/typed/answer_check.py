@@ -96,9 +96,11 @@ class TurnCheck:
         """Take events of the turn in their order; return those to log now."""
         out: list[Event] = []
         for event in fresh:
-            if _ends_waiting(event):
+            delta = event if isinstance(event, events.Delta) else None
+            # of a call, or of an answer by the final tool
+            if delta is not None and (delta.of == "call" or delta.name == Answer.APART):
                 out += self._take_waiting()
-            is_thought = isinstance(event, events.Delta) and event.of != "respond"
+            is_thought = delta is not None and delta.of != "respond"
             if isinstance(event, events.Respond) or (self._waiting and not is_thought):
                 self._waiting.append(event)
             else:
@@ -157,8 +159,3 @@ class TurnCheck:
         """Return the waiting events; none wait afterwards."""
         out, self._waiting = self._waiting, []
         return out
-
-
-def _ends_waiting(event: Event) -> bool:
-    """Return whether an event is a delta of a call, or of an answer by the final tool."""
-    return isinstance(event, events.Delta) and (event.of == "call" or event.name == Answer.APART)
