@@ -8,7 +8,7 @@ Rules
 - A parser is a set of modes: methods that consume what they can of the buffer (`_buf` from `_pos`)
   and set the next `_mode`. A mode that leaves `_mode` unchanged needs more text.
 - Plain text in an open block costs one search for each sigil (the first character of a marker), and
-  is returned unchanged by the same call.
+  is returned unchanged by the same call. Only a search for code fences (`anywhere` tags) is added.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
 - Text is kept raw: white space around markers belongs to the adjacent text, unless the dialect
   skips it.
@@ -97,8 +97,7 @@ class MarkerParser:
         self._final_markers = markers_with_tags(last or pattern, markers, tags.anywhere, fold=fold)
         self._leading_markers = markers_with_tags("", (), tags.leading) if tags.leading else None
         self._fences = Fences() if tags.anywhere else None
-        # first characters of markers; "<" also begins the closing tag of a thought
-        self._sigil = "<"
+        # "<" also begins the closing tag of a thought
         self._other_sigils = [sigil for sigil in self._markers.sigils if sigil != "<"]
         self._buf = ""
         self._pos = 0
@@ -107,7 +106,7 @@ class MarkerParser:
         self._part_type: type[Text] | type[Thought] = Text
         self._block_open = False  # a part of `_part_type` was emitted, and its Close is due
         # the type of the part that `feed` makes of text without a sigil (None: modes must run)
-        self._pass_as: type[Text] | type[Thought] | None = None
+        self._direct_type: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""  # the closing tag of the thought
@@ -115,7 +114,7 @@ class MarkerParser:
         self._tag: TagReader | None = None
         # kept text, of a block that is read as a whole at its end: the pieces that have left the
         # buffer (None: no such block is open), their length, and where the rest begins in it
-        self._pieces: list[str] | None = None
+        self._kept_pieces: list[str] | None = None
         self._kept_size = 0
         self._kept_from = 0
         self._block_offset = 0  # where that block begins in the turn
@@ -123,8 +122,8 @@ class MarkerParser:
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
-        make = self._pass_as
-        if make is not None and self._sigil not in text:
+        make = self._direct_type
+        if make is not None and "<" not in text:
             for sigil in self._other_sigils:
                 if sigil in text:
                     break
@@ -137,7 +136,7 @@ class MarkerParser:
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """End the stream: flush held text and close open blocks (see `base`)."""
-        self._final, self._cut = True, cut
+        self._final, self._cut, self._markers = True, cut, self._final_markers
         out = self._advance("")
         self._close_block()
         self.stopped = True
@@ -153,39 +152,44 @@ class MarkerParser:
         while self._mode != mode and not self.stopped:
             mode = self._mode
             mode()
-        if self._pieces is not None:
-            self._pieces.append(self._buf[self._kept_from : self._pos])
+        if self._kept_pieces is not None:
+            self._kept_pieces.append(self._buf[self._kept_from : self._pos])
             self._kept_size += self._pos - self._kept_from
             self._kept_from = 0
         self._buf_offset += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
         # within an open block, a text without a sigil needs no mode (see `feed`)
-        passes = self._block_open and not self._buf and self._pieces is None and not self.stopped
-        passes = passes and self._mode != self._read_lead
-        self._pass_as = self._part_type if passes else None
+        reads_plain = self._kept_pieces is None and self._mode != self._read_lead
+        is_direct = reads_plain and self._block_open and not self._buf and not self.stopped
+        self._direct_type = self._part_type if is_direct else None
         return out
 
     def _start_keeping(self, start: int) -> None:
         """Start keeping text: a block is read as a whole at its end."""
-        self._pieces, self._kept_size, self._kept_from = [], 0, start
+        self._kept_pieces, self._kept_size, self._kept_from = [], 0, start
 
-    def _kept_length(self, pos: int) -> int:
-        """Return the length of the kept text up to `pos`."""
-        return self._kept_size + pos - self._kept_from
+    @property
+    def _kept_start(self) -> int:
+        """Where the kept text begins in the buffer; below 0: its pieces have left the buffer."""
+        return self._kept_from - self._kept_size
+
+    def _read_kept(self, pos: int) -> str:
+        """Return the kept text up to `pos`."""
+        return "".join(self._kept_pieces or ()) + self._buf[self._kept_from : pos]
 
     def _take_kept(self, pos: int, mode: Mode) -> str:
         """Return the kept text up to `pos` and continue there in `mode`."""
-        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
-        self._pieces, self._pos, self._mode = None, pos, mode
+        text = self._read_kept(pos)
+        self._kept_pieces, self._pos, self._mode = None, pos, mode
         return text
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._pieces:  # put the pieces back before the buffer, which then begins earlier
-            self._buf_offset += self._kept_from - self._kept_size
-            self._buf = "".join(self._pieces) + self._buf[self._kept_from :]
-            self._pieces, self._kept_size, self._kept_from = [], 0, 0
+        if self._kept_pieces:  # put the pieces back before the buffer, which then begins earlier
+            self._buf_offset += self._kept_start
+            self._buf = self._read_kept(len(self._buf))
+            self._start_keeping(0)
         self._pos = self._kept_from
 
     def _emit(self, text: str) -> None:
@@ -227,8 +231,7 @@ class MarkerParser:
     def _read_text(self) -> None:
         """Mode: text up to the next marker, or to what may be the start of one."""
         buf, mode = self._buf, self._mode
-        markers = self._final_markers if self._final else self._markers
-        while marker := markers.search(buf, self._pos):
+        while marker := self._markers.search(buf, self._pos):
             self._emit(buf[self._pos : marker.start()])
             self._pos = marker.start()
             self._handlers[marker.lastgroup or ""](marker)
@@ -236,8 +239,9 @@ class MarkerParser:
                 return
         at_end = self._final and not self._cut
         end = len(buf) if at_end else self._markers.find_start(buf, self._pos)
-        if self._final and end == len(buf) - 1:
-            end += 1  # a lone "<" is more likely text than half a marker
+        # a cut stream loses half a marker, but a lone sigil is more likely text
+        if self._cut and end == len(buf) - 1:
+            end += 1
         self._emit(buf[self._pos : end])
         self._pos = end
 

@@ -107,11 +107,10 @@ class SectionParser(MarkerParser):
         assert scan is not None
         stop, pos = scan.run(buf, self._pos, self._out)
         while stop == "sigil":  # a § outside strings: a marker there ends the unfinished object
-            markers = self._final_markers if self._final else self._markers
-            if markers.match(buf, pos):
+            if self._markers.match(buf, pos):
                 self._end_malformed(pos)
                 return
-            if not self._final and markers.find_start(buf, pos) == pos:
+            if not self._final and self._markers.find_start(buf, pos) == pos:
                 stop = "more"
                 break
             stop, pos = scan.run(buf, pos + 1, self._out)
@@ -128,14 +127,14 @@ class SectionParser(MarkerParser):
             self._rewind()
             self._take_kept(self._pos, self._read_text)
             self._next_index = scan.calls
-        elif self._kept_length(pos) > LONGEST_CALL:
+        elif pos - self._kept_start > LONGEST_CALL:
             self._report_too_large()
 
     def _end_object(self, pos: int) -> None:
         """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
         scan = self._scan
         assert scan is not None
-        if self._kept_length(pos) > LONGEST_CALL:
+        if pos - self._kept_start > LONGEST_CALL:
             self._report_too_large()
             return
         text = self._take_kept(pos, self._skip_blank)
@@ -159,9 +158,8 @@ class SectionParser(MarkerParser):
         """Parse the kept text up to `pos` only to note the error that this raises."""
         if self._fault:
             return
-        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
         try:
-            read_call(text)
+            read_call(self._read_kept(pos))
         except ValueError as fault:
             self._note_malformed(str(fault))
 
@@ -184,17 +182,15 @@ class SectionParser(MarkerParser):
     def _read_forged(self) -> None:
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buf, self._pos
-        markers = self._final_markers if self._final else self._markers
-        # the line began `_kept_size` characters before `_kept_from`; only the quote of it is kept
-        last = self._kept_from - self._kept_size + LONGEST_QUOTE
+        last = self._kept_start + LONGEST_QUOTE  # only the quote of the line is kept
         while match := _find_bracket(buf, pos, last):
             pos = match.end()
             if match[0] == "§":
                 marker_at = match.start()
-                if markers.match(buf, marker_at):
+                if self._markers.match(buf, marker_at):
                     self._end_forged(marker_at)
                     return
-                if not self._final and markers.find_start(buf, marker_at) == marker_at:
+                if not self._final and self._markers.find_start(buf, marker_at) == marker_at:
                     self._pos = marker_at
                     return
                 continue

@@ -112,7 +112,7 @@ class XmlParser(MarkerParser):
             # not JSON, or an open quote: look again from the start, now for the first closing tag
             self._rewind()
             self._mode = self._read_raw
-        elif self._kept_length(pos) > LONGEST_BLOCK:
+        elif pos - self._kept_start > LONGEST_BLOCK:
             self._report_too_large()
 
     def _read_raw(self) -> None:
@@ -124,19 +124,18 @@ class XmlParser(MarkerParser):
             self._end_unclosed()
         else:
             self._pos = find_marker_start(self._buf, self._pos, self._closing)
-            if self._kept_length(self._pos) > LONGEST_BLOCK:
+            if self._pos - self._kept_start > LONGEST_BLOCK:
                 self._report_too_large()
 
     def _read_mention(self) -> None:
         """Mode: prose after an opening tag, which the model perhaps only mentioned."""
-        block_start = self._kept_from - self._kept_size  # in the buffer; below 0: no longer there
-        last = block_start + LONGEST_MENTION + len(self._closing)
+        last = self._kept_start + LONGEST_MENTION + len(self._closing)
         end = self._buf.find(self._closing, self._pos, last)
         if end >= 0:
             self._end_block(end)
             return
         stop = find_marker_start(self._buf, self._pos, self._closing)
-        if self._final or self._kept_length(stop) > LONGEST_MENTION:
+        if self._final or stop - self._kept_start > LONGEST_MENTION:
             self._end_mention()
         else:
             self._pos = stop
@@ -149,7 +148,7 @@ class XmlParser(MarkerParser):
 
     def _end_block(self, end: int) -> None:
         """End the open block, whose closing tag begins at `end`."""
-        if self._kept_length(end) > LONGEST_BLOCK:
+        if end - self._kept_start > LONGEST_BLOCK:
             self._report_too_large()
             return
         self._close_block()
