@@ -21,7 +21,8 @@ CHAT_NAMES = {"input": "prompt_tokens", "output": "completion_tokens", "total": 
 
 def read_usage(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
     """Return the counts in `usage`; `names`: field of Counts, or `total` -> its key in `usage`."""
-    counts = {field: _read_count(usage.get(name)) for field, name in names.items()}
+    values = {field: usage.get(name) for field, name in names.items()}
+    counts = {k: v if type(v) is int and v >= 0 else 0 for k, v in values.items()}
     total, reported_input = counts.pop("total", 0), counts.pop("input", 0)
     cached, output = counts.get("cached", 0), counts.get("output", 0)
     return Counts(input=whole_input(reported_input, cached, output=output, total=total), **counts)
@@ -32,7 +33,3 @@ def to_chat_usage(counts: Counts) -> dict[str, int]:
     total = counts.input + counts.output
     values = {"input": counts.input, "output": counts.output, "total": total}
     return {name: values[field] for field, name in CHAT_NAMES.items()}
-
-
-def _read_count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
