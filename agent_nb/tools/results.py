@@ -34,7 +34,7 @@ from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000  # characters
 _MOST_FRAMES = 8  # the last frames of a traceback, which are shown
-# files whose frames stand between a call and the tool, and are left out of a traceback
+# files whose frames are left out of a traceback where they stand before the tool's
 _MODULES = "execution threads call_displays decorator runner running_call python"
 _OURS = {str(Path(__file__).with_name(f"{name}.py")) for name in _MODULES.split()}
 
@@ -79,13 +79,14 @@ def convert_result(
     """
     if isinstance(value, Outcome):
         shown = display.clean_bundle(value.display) or None
-        return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
+        content = _bound_content(value.content, limit)
+        return msgspec.structs.replace(value, content=content, display=shown)
     if isinstance(value, Pictured):
         return _convert_pictured(value, limit, render, figures)
     figures = pictures.Figures() if figures is None else figures
-    content, bundle = _convert(value, limit, figures)
+    content, bundle = _convert_value(value, limit, figures)
     if chart := chart_bundle(value):
-        content = _join_lines(remove_chart_notes(content), _caption(figures, chart))
+        content = _join_lines(remove_chart_notes(content), _keep_chart(figures, chart))
         bundle = None
     content = _join_lines(content, figures.draw_charts())
     if render is not None:
@@ -93,10 +94,11 @@ def convert_result(
     return Outcome("ok", content, bundle, attachments=figures.all)
 
 
-def _caption(figures: pictures.Figures, bundle: Mapping[str, Any]) -> str:
-    """Keep a chart or widget that a call returned; return its caption without its plain text."""
-    plain = str(bundle.get("text/plain", pictures.IN_CELL))
-    return figures.add_display(bundle, below=False)[1].removeprefix(f"{plain}\n")
+def _keep_chart(figures: pictures.Figures, bundle: Mapping[str, Any]) -> str:
+    """Add a chart or widget that a call returned to `figures`; return its caption."""
+    _, text = figures.add_display(bundle, below=False)
+    # its plain text, which may stand above the caption, is in the result already
+    return text.removeprefix(f"{bundle.get('text/plain', pictures.IN_CELL)}\n")
 
 
 def _join_lines(content: Any, more: str) -> Any:
@@ -114,18 +116,16 @@ def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.F
     """
     if isinstance(value, Outcome | Pictured):
         return convert_result(value, figures=figures)
-    shown: dict[str, Any] = {}
-    interactive = Shown.find_chart(bundle)[0] or Shown.WIDGET in bundle
-    if not interactive and (picture := figures.find_picture(bundle)) is not None:
+    if Shown.find_chart(bundle)[0] or Shown.WIDGET in bundle:
+        content = remove_chart_notes(_convert_value(value, LIMIT, figures)[0])
+        outcome = Outcome("ok", _join_lines(content, _keep_chart(figures, bundle)))
+    elif (picture := figures.find_picture(bundle)) is not None:
         outcome = Outcome("ok", figures.add(picture))
     else:
-        # `figures` already has a chart that has displayed itself
-        content, rich = _convert(value, LIMIT, figures)
-        shown = {} if interactive else display.clean_bundle(bundle)
-        if interactive or figures.has_chart:
+        content, rich = _convert_value(value, LIMIT, figures)
+        if figures.has_chart:  # a chart that has displayed itself is kept already
             content, rich = remove_chart_notes(content), None
-        if interactive:
-            content = _join_lines(content, _caption(figures, bundle))
+        shown = display.clean_bundle(bundle)
         outcome = Outcome("ok", content, shown if shown.keys() - {"text/plain"} else rich)
     content = _join_lines(outcome.content, figures.draw_charts())
     return msgspec.structs.replace(outcome, content=content, attachments=figures.all)
@@ -143,8 +143,7 @@ def _convert_pictured(
         attachments, missing = pictures.collect_pictures(value.pictures)
     except Exception:  # of a foreign iterable
         attachments, missing = (), 1
-    text = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
-    content = "\n".join([text, *[pictures.NO_PICTURE] * missing]) if missing else outcome.content
+    content = _join_lines(outcome.content, "\n".join([pictures.NO_PICTURE] * missing))
     return msgspec.structs.replace(
         outcome, content=content, attachments=(*attachments, *outcome.attachments)
     )
@@ -160,7 +159,7 @@ def _render(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
-def _convert(
+def _convert_value(
     value: Any, limit: int, figures: pictures.Figures
 ) -> tuple[Any, dict[str, Any] | None]:
     """Return the text or JSON and the mime bundle of a value; its pictures go to `figures`."""
@@ -174,24 +173,22 @@ def _convert(
     rich = display.read_rich_bundle(value)
     if rich and (picture := pictures.picture_of_bundle(rich)) is not None:
         return figures.add(picture), None
+    chart_note = write_chart_note(value)
     if rich is not None or display.is_tabular(value):
-        chart = write_chart_note(value)
-        text = "\n".join(
-            filter(None, [clip_text(replace_surrogates(_compact(value)), limit), chart])
-        )
+        compact = clip_text(replace_surrogates(_write_compact(value)), limit)
+        text = _join_lines(compact, chart_note)
         return text, {"text/plain": text, **(rich or {})}
-    chart, content = write_chart_note(value), _bounded(value, limit)
-    return f"{content}\n{chart}" if chart else content, None
+    return _join_lines(_bound_content(value, limit), chart_note), None
 
 
-def _compact(value: Any) -> str:
+def _write_compact(value: Any) -> str:
     try:
         return display.write_compact_text(value) or short_repr(value)
     except Exception:  # attributes of a foreign object
         return short_repr(value)
 
 
-def _bounded(value: Any, limit: int) -> Any:
+def _bound_content(value: Any, limit: int) -> Any:
     """Return `value` as text or JSON of at most `limit` characters."""
     content = convert_to_json(value, limit)
     if isinstance(content, str):
@@ -207,16 +204,15 @@ def convert_error(error: BaseException) -> Outcome:
         why = error.detail if isinstance(error, Cancelled) else str(error) and message_of(error)
         return Outcome("cancelled", f"Stopped: {why}." if why else Outcome.STOPPED)
     if isinstance(error, SystemExit):
-        return Outcome(
-            "error", f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."
-        )
+        message = f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."
+        return Outcome("error", message)
     if isinstance(error, ToolError):
         return Outcome("error", message_of(error))
-    return Outcome("error", message_of(error), {"text/plain": trace(error)})
+    return Outcome("error", message_of(error), {"text/plain": format_trace(error)})
 
 
-def trace(error: BaseException) -> str:
-    """Return the traceback of an error as text: the last `_MOST_FRAMES`, without those of `_OURS`.
+def format_trace(error: BaseException) -> str:
+    """Return the traceback of an error as text: its last `_MOST_FRAMES` from the tool on.
 
     The path of the home folder becomes `~`, the file of a cell `<notebook cell>`.
     """
@@ -230,7 +226,5 @@ def trace(error: BaseException) -> str:
         text = replace_surrogates("".join(report.format()))
     except Exception:  # the text of the error itself raises
         text = message_of(error)
-    text = _CELL.sub('"<notebook cell>"', text)
-    return clip_text(
-        text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}"), _LONGEST_TRACE
-    ).rstrip()
+    text = text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}")
+    return clip_text(_CELL.sub('"<notebook cell>"', text), _LONGEST_TRACE).rstrip()

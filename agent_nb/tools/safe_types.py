@@ -10,7 +10,8 @@ Rules
 - A class is known only if it is listed in `_KNOWN_CLASSES` and an imported library offers this very
   class. All others, subclasses too, are foreign. Nothing is imported here.
 - A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
-- `dict.get` is used only if all keys are of type `str`: it may call the `__eq__` of another key.
+- A user's dictionary is searched with `get` only if all keys are of type `str`: `get` may call the
+  `__eq__` of another key.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ ABSENT: Any = object()  # stands for a field or cell that does not exist or cann
 LONGEST_NAME = 80  # characters of a type's name
 # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
 _HEAP_FLAG = 1 << 9
-# descriptors of `type`: `_NAME.__get__(cls)` reads `cls.__name__` and runs no code of a metaclass
-_NAME = type.__dict__["__name__"]
-_FLAGS = type.__dict__["__flags__"]
-_MRO = type.__dict__["__mro__"]
-_CLASS_DICT = type.__dict__["__dict__"]
-_MODULE = type.__dict__["__module__"]
-_QUALNAME = type.__dict__["__qualname__"]
-_MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]  # the same for a module
+# descriptors of `type`: `_read_name(cls)` reads `cls.__name__` and runs no code of a metaclass
+_read_name = type.__dict__["__name__"].__get__
+_read_flags = type.__dict__["__flags__"].__get__
+_read_mro = type.__dict__["__mro__"].__get__
+_read_class_dict = type.__dict__["__dict__"].__get__
+_read_module = type.__dict__["__module__"].__get__
+_read_qualname = type.__dict__["__qualname__"].__get__
+_read_module_dict: Any = vars(types.ModuleType)["__dict__"].__get__  # the same for a module
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 # module -> the names of the known classes that it offers
@@ -60,10 +61,10 @@ _KNOWN_CLASSES = {
 }
 # `__name__` of a class, without a `_` at its end -> the (module, name) pairs that may offer it:
 # NumPy 2 offers the class with the `__name__` "bool" as `numpy.bool_`
-_BY_NAME: dict[str, list[tuple[str, str]]] = {}
-for _module, _names in _KNOWN_CLASSES.items():
-    for _name in _names.split():
-        _BY_NAME.setdefault(_name.rstrip("_"), []).append((_module, _name))
+_OFFERS: dict[str, list[tuple[str, str]]] = {}
+for _library, _classes in _KNOWN_CLASSES.items():
+    for _class in _classes.split():
+        _OFFERS.setdefault(_class.rstrip("_"), []).append((_library, _class))
 
 
 def public_name(value: Any) -> str:
@@ -72,8 +73,10 @@ def public_name(value: Any) -> str:
     Return "" for a type that is not in `_KNOWN_CLASSES`, and for a subclass.
     """
     kind = type(value)
-    own = _NAME.__get__(kind)
-    for module, name in _BY_NAME.get(own.rstrip("_"), ()) if type(own) is str else ():
+    own = _read_name(kind)
+    if type(own) is not str:  # a subclass, whose methods may be the user's
+        return ""
+    for module, name in _OFFERS.get(own.rstrip("_"), ()):
         if module_space(module).get(name) is kind:
             return f"{module}.{name}"
     return ""
@@ -82,16 +85,16 @@ def public_name(value: Any) -> str:
 def module_space(module: str) -> dict[str, Any]:
     """Return the namespace of an imported module; {} of any other, and of a lazy module."""
     imported = sys.modules.get(module)
-    return _MODULE_DICT.__get__(imported) if type(imported) is types.ModuleType else {}
+    return _read_module_dict(imported) if type(imported) is types.ModuleType else {}
 
 
 def read_field(value: Any, name: str) -> Any:
     """Return a field of an object whose class is known, else ABSENT."""
     if not public_name(value):
         return ABSENT
-    space = _read_slot(value, "__dict__", _get_entry)
+    space = _read_slot(value, "__dict__", _get_known)
     entry = find_entry(space, name) if type(space) is dict else ABSENT
-    return _read_slot(value, name, _get_entry) if entry is ABSENT else entry
+    return _read_slot(value, name, _get_known) if entry is ABSENT else entry
 
 
 def own_fields(value: Any) -> dict[Any, Any] | None:
@@ -103,17 +106,17 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
     """Return the value of the slot `name`; ABSENT unless a descriptor written in C reads it.
 
-    `find` looks a name up in the dictionary of a class: `_get_entry` if the class is known, else
+    `find` looks a name up in the dictionary of a class: `_get_known` if the class is known, else
     `find_entry`.
     """
-    for owner in _MRO.__get__(type(value)):
-        slot = find(_CLASS_DICT.__get__(owner), name)
+    for owner in _read_mro(type(value)):
+        slot = find(_read_class_dict(owner), name)
         if slot is not ABSENT:
             return slot.__get__(value) if is_exactly(slot, _SLOT_TYPES) else ABSENT
     return ABSENT
 
 
-def _get_entry(space: types.MappingProxyType[str, Any], name: str) -> Any:
+def _get_known(space: types.MappingProxyType[str, Any], name: str) -> Any:
     """Search the dictionary of a known class. All its keys are texts: `setattr` refuses others."""
     return space.get(name, ABSENT)
 
@@ -137,10 +140,10 @@ def module_name(value: Any) -> str:
         module = value.__module__
     else:
         kind = value if is_a(value, type) else type(value)
-        module = find_entry(_CLASS_DICT.__get__(kind), "__module__")
-        # a static class has no such entry; `_MODULE` takes its module from its name in C
-        if module is ABSENT and not _FLAGS.__get__(kind) & _HEAP_FLAG:
-            module = _MODULE.__get__(kind)
+        module = find_entry(_read_class_dict(kind), "__module__")
+        # a static class has no such entry; `_read_module` takes its module from its name in C
+        if module is ABSENT and not _read_flags(kind) & _HEAP_FLAG:
+            module = _read_module(kind)
     return module if type(module) is str else ""
 
 
@@ -150,7 +153,7 @@ def type_name(kind: type) -> str:
     The text may be longer than `LONGEST_NAME` by the length of a key: filter secrets first, then
     cut it (`plain_values.class_name` does).
     """
-    module, name = module_name(kind), str.__str__(_QUALNAME.__get__(kind))
+    module, name = module_name(kind), str.__str__(_read_qualname(kind))
     bare = module in ("", "builtins", "__main__")
     return one_line(name if bare else f"{module}.{name}", LONGEST_NAME + Redactor.LONGEST_KEY)
 
@@ -163,7 +166,7 @@ def is_imported(name: str, value: Any) -> bool:
     """
     function = value.__func__ if type(value) is types.MethodType else value
     if is_a(function, type):
-        module, own = module_name(function), _NAME.__get__(function)
+        module, own = module_name(function), _read_name(function)
     elif is_exactly(function, _FUNCTIONS):
         module, own = module_name(function), function.__name__
     elif defines_name(value, "__call__"):
@@ -176,8 +179,8 @@ def is_imported(name: str, value: Any) -> bool:
 
 def defines_name(value: Any, name: str) -> bool:
     """Return whether the class of a value, or one of its bases, defines `name`."""
-    owners = _MRO.__get__(type(value))
-    return any(find_entry(_CLASS_DICT.__get__(owner), name) is not ABSENT for owner in owners)
+    owners = _read_mro(type(value))
+    return any(find_entry(_read_class_dict(owner), name) is not ABSENT for owner in owners)
 
 
 def is_exactly(value: Any, kinds: Iterable[type]) -> bool:

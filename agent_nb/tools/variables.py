@@ -47,7 +47,7 @@ def variables(
     if context.host is None:
         return _describe(_namespace_of(context), name, rows)
     host = context.host
-    # awaited on the loop as `python` awaits its cell: calls of one batch reach the host in order
+    # the loop awaits it as it awaits a cell of `python`: calls of one batch reach the host in order
     return host.call(lambda: _describe(host.namespace(), name, rows))
 
 
@@ -69,12 +69,12 @@ def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
     hidden = _shell_variables(namespace)
     if not name:
         return list_variables(user_variables(namespace, hidden), clean=clean) or _NO_VARIABLES
-    variables = user_variables(namespace, hidden, modules=True)
-    if name not in variables:
-        raise ToolError(_unknown_message(name, variables))
-    shown = preview_value(variables[name], rows, clean)
-    text = describe_variable(name, variables[name], clean).as_text()
-    return f"{text}\n{shown}" if shown else text
+    known = user_variables(namespace, hidden, modules=True)
+    if name not in known:
+        raise ToolError(_unknown_message(name, known))
+    preview = preview_value(known[name], rows, clean)
+    text = describe_variable(name, known[name], clean).as_text()
+    return f"{text}\n{preview}" if preview else text
 
 
 def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
     return hidden
 
 
-def _unknown_message(name: str, variables: dict[str, Any]) -> str:
+def _unknown_message(name: str, known: dict[str, Any]) -> str:
     """Return the message for a name that no variable has; it suggests similar names."""
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
-    near = difflib.get_close_matches(name, variables, n=3)
+    near = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"The user has no variable named {name!r}.{hint}"

@@ -255,7 +255,7 @@ def test_the_home_folder_is_not_in_a_traceback(monkeypatch: pytest.MonkeyPatch) 
     try:
         failing()
     except ValueError as error:
-        shown = results.trace(error)
+        shown = results.format_trace(error)
     assert str(Path(__file__).parent) not in shown
     assert "~/test_results.py" in shown
 
@@ -329,6 +329,6 @@ def test_a_traceback_names_no_file_of_the_kernel():
     try:
         space["f"]()
     except ZeroDivisionError as error:
-        text = results.trace(error)
+        text = results.format_trace(error)
     assert 'File "<notebook cell>", line 2' in text
     assert "ipykernel" not in text
