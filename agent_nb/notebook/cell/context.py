@@ -32,6 +32,7 @@ from .mentioned import NOTHING_POINTED, Pointed
 from .ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
+MOST_TOKENS = 4_000  # of variables and cells together; the cells get what the variables leave
 MOST_RECORDED = 200  # variables whose descriptions are recorded, to find out later what changed
 _NOTEBOOK = "You answer below a cell of a Jupyter notebook, in Markdown. Be brief."
 _TERMINAL = (
@@ -90,7 +91,7 @@ def build_context(
         variable_list = f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
     cell_texts, cells = "", 0
     if mode == "cells":
-        tokens_left = context_cells.MOST_TOKENS - sum(map(count_tokens, variable_list.splitlines()))
+        tokens_left = MOST_TOKENS - sum(map(count_tokens, variable_list.splitlines()))
         unnamed = [c for c in above() if not pointed.names_cell(c)]
         cell_texts, cells = context_cells.format_cells(unnamed, clean, tokens_left)
     text = "\n\n".join(filter(None, (*pointed.texts, variable_list, cell_texts)))

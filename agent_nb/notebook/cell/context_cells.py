@@ -5,13 +5,12 @@ Why: a question about a notebook is often about what its earlier cells did.
 Rules
 - Only cells that ran in this kernel count (`ran_cells`).
 - A cell tagged `agent-exclude` is left out, by its tag when it ran or in the saved notebook.
-- All texts pass the secret filter before they are cut. The cells get what the variables leave of
-  `MOST_TOKENS`.
+- All texts pass the secret filter before they are cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...record import source_hash
@@ -22,13 +21,15 @@ from ..identity import Cell
 from . import ran_cells
 from .ran_cells import RanCell
 
-MOST_TOKENS = 4_000  # for cells and variables together
 LONGEST_CODE, LONGEST_RESULT, LONGEST_TRACEBACK = 4_000, 2_000, 3_000  # most characters of each
 _HEADING = "Cells that ran before, newest first:"
 
 
 def readable_cells(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
-    """Return the cells that a model may read in a run of `cell`, above or below, newest first."""
+    """Return the cells that a model may read in a run of `cell`, above or below, newest first.
+
+    Cells deleted since then (`cell.deleted`) are first forgotten for good.
+    """
     # by their texts, too: a cell that ran without an id is known by its text only
     excluded = {source_hash(file.sources.get(name, "")) for name in file.excluded_ids}
     history = ran_cells.ran_cells_of(shell)
@@ -49,18 +50,18 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
 
 
 def format_cells(
-    cells: Sequence[RanCell], clean: Callable[[str], str], left: int
+    cells: Sequence[RanCell], clean: Callable[[str], str], most_tokens: int
 ) -> tuple[str, int]:
-    """Return the first cells that fit into `left` tokens, as one text, and their number.
+    """Return the first cells that fit into `most_tokens`, as one text, and their number.
 
     `clean` removes secrets. The text says how many cells it leaves out; it is "" if none fits.
     """
     parts: list[str] = []
-    left -= count_tokens(_HEADING) + count_tokens(_count_missing(len(cells)))
+    tokens_left = most_tokens - count_tokens(_HEADING) - count_tokens(_count_missing(len(cells)))
     for cell in cells:
         text = describe_cell(cell, clean)
-        left -= sum(map(count_tokens, text.splitlines())) + 1
-        if left < 0:
+        tokens_left -= sum(map(count_tokens, text.splitlines())) + 1  # 1: the empty line above it
+        if tokens_left < 0:
             break
         parts.append(text)
     missing = len(cells) - len(parts)
@@ -70,18 +71,13 @@ def format_cells(
 
 def describe_cell(cell: RanCell, clean: Callable[[str], str]) -> str:
     """Return a cell as text: its code, its result and its traceback."""
-    return "\n".join(_format_parts(cell, clean))
-
-
-def _format_parts(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
-    yield f"In [{cell.count or ' '}]:"
-    yield cut_middle(clean(cell.code), LONGEST_CODE)
-    if cell.result:
-        yield f"Out[{cell.count}]:"
-        yield cut_middle(clean(cell.result), LONGEST_RESULT)
-    if cell.traceback:
-        yield f"Error in [{cell.count}]:"
-        yield cut_middle(clean(cell.traceback), LONGEST_TRACEBACK)
+    parts = (
+        (f"In [{cell.count or ' '}]:", cell.code, LONGEST_CODE),
+        (f"Out[{cell.count}]:", cell.result, LONGEST_RESULT),
+        (f"Error in [{cell.count}]:", cell.traceback, LONGEST_TRACEBACK),
+    )
+    shown = [f"{head}\n{cut_middle(clean(text), longest)}" for head, text, longest in parts if text]
+    return "\n".join(shown)
 
 
 def _count_missing(count: int) -> str:
