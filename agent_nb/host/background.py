@@ -1,10 +1,10 @@
-"""A thread with an event loop of its own: MCP sessions live on one, hubs of Redis on another.
+"""A thread with an event loop of its own, for connections such as those of MCP sessions.
 
 Why: each agent cell has its own event loop, and a connection must outlive it.
 
 Rules
 - The thread starts with the first work and is a daemon. A forked child starts its own.
-- Once the thread runs, `end` and the end of the interpreter run `at_exit`, with a bounded wait.
+- Once the thread runs, each `end` and the exit of the interpreter run `at_exit`; the loop goes on.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Background:
     """An event loop on a thread of its own.
 
-    `name` is the thread's name. `at_exit` returns the last work to do on the loop; `end` waits for
-    it, at most `limit` seconds.
+    `name` is the thread's name. `at_exit` returns the last work to do on the loop, which may be
+    done more than once; `end` waits for it, at most `limit` seconds.
     """
 
     def __init__(
@@ -48,23 +48,18 @@ class Background:
     def end(self) -> None:
         """Do the last work (`at_exit`), and wait for it; call it from any thread but the loop's."""
         if self._loop is not None:
-            with suppress(Exception):  # the process ends in any case
+            with suppress(Exception):  # best effort: nobody can mend a failure here
                 self.submit(self._at_exit()).result(self._limit)
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._serve, args=(loop,), name=self._name, daemon=True
-                ).start()
+                run = loop.run_forever
+                threading.Thread(target=run, name=self._name, daemon=True).start()
                 self._loop = loop  # not before: a start that fails is tried again
                 atexit.register(self.end)
             return self._loop
-
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
 
     def _forget(self) -> None:
         """Start anew in a forked child: it has no thread, and nothing frees a held lock."""
