@@ -95,9 +95,8 @@ def _compare_displays(old: Bundle, new: Bundle) -> str:
 
 
 def _is_picture(display: Bundle) -> bool:
-    return any(kind in PictureComparison.TYPES for kind in display) and not any(
-        map(DisplayPair.is_chart, display)
-    )
+    is_chart = any(map(DisplayPair.is_chart, display))
+    return not is_chart and any(kind in PictureComparison.TYPES for kind in display)
 
 
 def _list_displays(cell: Cell) -> Iterator[Bundle]:

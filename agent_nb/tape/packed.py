@@ -70,9 +70,8 @@ class ExchangePacker:
 
 
 def _is_equal(one: Exchange, other: Exchange) -> bool:
-    return encode_canonical(msgspec.to_builtins(one)) == encode_canonical(
-        msgspec.to_builtins(other)
-    )
+    one_text, other_text = map(encode_canonical, map(msgspec.to_builtins, (one, other)))
+    return one_text == other_text
 
 
 def _without_bodies(exchange: Exchange) -> Exchange:

@@ -130,13 +130,10 @@ def count_lines(parts: Iterable[Node]) -> int:
     return lines
 
 
-def _count_text(text: str) -> int:
-    return sum(1 + len(line) // LETTERS for line in text[: MOST_LINES * LETTERS].split("\n"))
-
-
 def _count_prose(node: nodes.Prose) -> int:
-    is_long = len(node.text) > MOST_LINES * LETTERS
-    return MOST_LINES if is_long else _count_text(str(node.text).strip())
+    if len(node.text) > MOST_LINES * LETTERS:
+        return MOST_LINES
+    return sum(1 + len(line) // LETTERS for line in str(node.text).strip().split("\n"))
 
 
 def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:

@@ -20,11 +20,11 @@ from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
 from .values import LONGEST_CELL, are_objects, bounded, cell
 
-MOST_ROWS, MOST_COLUMNS = 50, 12  # of a table; of an object, so many small and so many large fields
+MOST_ROWS = 50  # of a table; an object has one row for each of its small fields
+MOST_COLUMNS = 12  # of a table; also the most large fields of an object
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"  # null
-# how to get the items that a table leaves out
-WHOLE = ": output_frame() has them all"
+WHOLE_ADVICE = ": output_frame() has them all"  # for an answer of which a table leaves out a part
 
 
 def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
@@ -57,30 +57,30 @@ def _draw_value(value: Any) -> tuple[Node, ...]:
     if isinstance(value, dict):
         return _draw_object(value)
     if isinstance(value, list):
-        return (_draw_table(value, WHOLE),) if value else (text_row("No items."),)
+        return (_draw_table(value, WHOLE_ADVICE),) if value else (text_row("No items."),)
     if isinstance(value, str):
         return (Prose(Text(bounded(value))),) if value.strip() else (text_row("An empty text."),)
     return (Row((T(_draw_cell(value), bold=True, mono=True),)),)
 
 
 def _draw_object(value: dict[str, Any]) -> tuple[Node, ...]:
-    """Return an object: its small fields as one table, then each large field below its name."""
+    """Return the nodes of an object: its small fields as a table, each large one under its name."""
     if not value:
         return (text_row("No fields."),)
     large = {k: v for k, v in value.items() if _needs_room(v)}
     small = {k: v for k, v in value.items() if k not in large}
     shown = list(small.items())[:MOST_ROWS]
     rows = tuple((clip_text(str(k), LONGEST_CELL), _draw_cell(v)) for k, v in shown)
-    nodes: list[Node] = []
+    out: list[Node] = []
     if rows:
         more = _count_more(len(small) - MOST_ROWS, "field")
-        nodes.append(Table(("field", "value"), rows, more))
+        out.append(Table(("field", "value"), rows, more))
     for name, item in list(large.items())[:MOST_COLUMNS]:
-        nodes.append(Row((T(clip_text(str(name), LONGEST_CELL), bold=True, mono=True),)))
-        nodes.append(_draw_table(item) if isinstance(item, list) else Json(item))
-    if unshown := _count_more(len(large) - MOST_COLUMNS, "field"):
-        nodes.append(text_row(f"… {unshown}"))
-    return tuple(nodes)
+        out.append(Row((T(clip_text(str(name), LONGEST_CELL), bold=True, mono=True),)))
+        out.append(_draw_table(item) if isinstance(item, list) else Json(item))
+    if more := _count_more(len(large) - MOST_COLUMNS, "field"):
+        out.append(text_row(f"… {more}"))
+    return tuple(out)
 
 
 def _needs_room(value: Any) -> bool:
@@ -90,13 +90,13 @@ def _needs_room(value: Any) -> bool:
     )
 
 
-def _draw_table(value: list[Any], whole: str = "") -> Table:
-    """Return a list as a table, one row for each item; `whole`: see `WHOLE`."""
+def _draw_table(value: list[Any], advice: str = "") -> Table:
+    """Return a list as a table, one row for each item; `advice` follows what it leaves out."""
     shown_rows = value[:MOST_ROWS]
     more_rows = _count_more(len(value) - MOST_ROWS, "row")
     if not are_objects(value):
         cells = tuple((_draw_cell(v),) for v in shown_rows)
-        return Table(("value",), cells, f"{more_rows}{whole}" if more_rows else "")
+        return Table(("value",), cells, f"{more_rows}{advice}" if more_rows else "")
     names = list(dict.fromkeys(str(key) for row in shown_rows for key in row))
     columns = names[:MOST_COLUMNS]
     more_columns = _count_more(len(names) - MOST_COLUMNS, "column")
@@ -104,11 +104,12 @@ def _draw_table(value: list[Any], whole: str = "") -> Table:
     rows = tuple(
         tuple(_draw_cell(row[c]) if c in row else "" for c in columns) for row in shown_rows
     )
-    figures = tuple(
+    numeric_columns = tuple(
         n for n, c in enumerate(columns) if _are_numbers([row.get(c) for row in shown_rows])
     )
     header = tuple(clip_text(c, LONGEST_CELL) for c in columns)
-    return Table(header, rows, f"{left_out}{whole}" if left_out else "", figures=figures)
+    note = f"{left_out}{advice}" if left_out else ""
+    return Table(header, rows, note, figures=numeric_columns)
 
 
 def _count_more(number: int, noun: str) -> str:

@@ -3,7 +3,7 @@
 They are controls, lone surrogates, and those that hide, reverse or erase others.
 
 Why: what is shown to a person must be what runs. The view makes them visible, the command line
-escapes them and tools refuse them.
+escapes them, offered code with one is refused, and they are removed from texts of MCP servers.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from typing import Literal
 
 # categories of Unicode: controls, formats, private use, surrogates, unassigned
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+# without U+200C and U+200D, the zero-width (non-)joiners that some scripts and emoji need
 HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, except tab and line feed
+    "\u061c\u200e\u200f\u202a-\u202e"  # marks that change the direction of text
+    "\u200b\u2060-\u2069\ufeff"  # zero width, invisible operators, isolated directions
+    "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"  # lone surrogates, annotations, tags
 )
 
 
 def strip_hidden(text: str) -> str:
     """Return `text` without characters that people cannot see, except line ends and tabs.
 
-    Stricter than `escape_hidden`: it removes whole categories of Unicode, with unassigned
-    characters.
+    Stricter than `escape_hidden`: it removes whole categories of Unicode (`_UNSEEN`).
     """
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
 

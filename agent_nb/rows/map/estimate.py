@@ -10,7 +10,8 @@ Rules
 - The tokens of an answer are a guess; `Estimate.basis` names the assumption.
 - Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
   cache less.
-- Each row is priced by the first model's tariff, since a price may depend on a request's size.
+- The cost is that of one average row by the first model's tariff, times the rows: a tariff may
+  depend on the size of a request, so the sum of all tokens would get a wrong price.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
-    """Return the estimate for live runs of `rows`; `limits` hold over the whole map."""
+    """Return the estimate for live runs of `rows`; `limits` of the whole map (None: unlimited)."""
     count = len(rows)
     if not count:
         return Estimate(rows=0, input=0, written=0, cost=0.0)
@@ -82,9 +83,10 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
         cost=None if row_cost is None else row_cost * count,
         basis=f"{assumption}, one request a row{sampling_note}",
     )
-    exceeded = describe_exceeded_limit(
-        count, result.input + result.written, result.cost, limits or Limits(tokens=0)
-    )
+    if limits is None:
+        return result
+    total = result.input + result.written
+    exceeded = describe_exceeded_limit(count, total, result.cost, limits)
     return msgspec.structs.replace(result, limit=exceeded)
 
 
