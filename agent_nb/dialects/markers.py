@@ -99,39 +99,39 @@ class MarkerParser:
         self._fences = Fences() if tags.anywhere else None
         # "<" also begins the closing tag of a thought
         self._other_sigils = [sigil for sigil in self._markers.sigils if sigil != "<"]
-        self._buf = ""
-        self._pos = 0
+        self._buf, self._pos = "", 0  # the text from `_pos` on is not consumed yet
         self._buf_offset = 0  # offset of the buffer in the turn
-        self._final = self._cut = False
+        self._final = self._cut = False  # the stream has ended; the model was stopped (`close`)
         self._part_type: type[Text] | type[Thought] = Text
         self._block_open = False  # a part of `_part_type` was emitted, and its Close is due
         # the type of the part that `feed` makes of text without a sigil (None: modes must run)
         self._direct_type: type[Text] | type[Thought] | None = None
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
-        self._closing = ""  # the closing tag of the thought
-        self._attributes: dict[str, Any] | None = None  # of the open tag, for the next Thought
+        # the thought: its opening tag while that is read, its closing tag (or that of a block), and
+        # the attributes of the opening tag for the next Thought part
         self._tag: TagReader | None = None
+        self._closing = ""
+        self._attributes: dict[str, Any] | None = None
         # kept text, of a block that is read as a whole at its end: the pieces that have left the
         # buffer (None: no such block is open), their length, and where the rest begins in it
         self._kept_pieces: list[str] | None = None
-        self._kept_size = 0
-        self._kept_from = 0
+        self._kept_size = self._kept_from = 0
         self._block_offset = 0  # where that block begins in the turn
         self._out: list[Part] = []
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
-        make = self._direct_type
-        if make is not None and "<" not in text:
+        part_type = self._direct_type
+        if part_type is not None and "<" not in text:
             for sigil in self._other_sigils:
                 if sigil in text:
                     break
             else:
                 self._buf_offset += len(text)
-                if self._fences is not None and make is Text:
+                if self._fences is not None and part_type is Text:
                     self._fences.feed(text)
-                return (make(text),) if text else ()
+                return (part_type(text),) if text else ()
         return self._advance(text)
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
@@ -159,7 +159,7 @@ class MarkerParser:
         self._buf_offset += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
-        # within an open block, a text without a sigil needs no mode (see `feed`)
+        # in an open block, a text without a sigil needs no mode
         reads_plain = self._kept_pieces is None and self._mode != self._read_lead
         is_direct = reads_plain and self._block_open and not self._buf and not self.stopped
         self._direct_type = self._part_type if is_direct else None
