@@ -4,17 +4,18 @@ Why: if another cell of a table is highlighted, or a chart has another axis, the
 even if the model reads the same text. But libraries write new, invisible ids into each display.
 
 Rules
-- Ids become numbers in the order of their occurrence. In markup, only what stands inside a tag can
-  be an id.
+- Ids become numbers. Markup has ids only in its tags, styles and scripts, not in its text.
+- Nobody sees comments and `<metadata>` of markup, so they do not count.
 - The `config` of a Plotly chart does not count: it decides how people can use the chart.
-- Only MIME types that both displays have are compared; `uncompared_kinds` returns the others that
-  people see.
+- Only MIME types that both displays have are compared. Plain text and pictures are compared
+  elsewhere; `uncompared_kinds` returns the types that nothing compares.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -71,7 +72,7 @@ class DisplayPair(msgspec.Struct, frozen=True):
         return ""
 
     def uncompared_kinds(self) -> list[str]:
-        """Return the MIME types that are shown and not compared."""
+        """Return the MIME types that people see and nothing compares, here or elsewhere."""
         recorded, fresh = self.recorded, self.fresh
         return [
             kind
@@ -94,30 +95,34 @@ class DisplayPair(msgspec.Struct, frozen=True):
 
 def _normalize(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; the ids of markup and charts are numbers."""
-    # nbformat may store a text as the list of its lines; JSON is stored as it is
-    lines = isinstance(content, list) and kind in _KIND_NAMES and kind != "application/json"
-    text = "".join(map(str, content)) if lines else content
-    if not isinstance(text, str):
-        if DisplayPair.kind_name(kind) == "plotly chart" and isinstance(content, dict):
-            content = {key: value for key, value in content.items() if key != "config"}
-        text = encode_canonical(content)
+    text = _to_text(kind, content)
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
-        # `_CODE` has a group, so that every second part is code
-        names = _number_matches(parts[1::2], lambda p: [*_ID.findall(p), *_GENERATED.findall(p)])
+        code = parts[1::2]  # `_CODE` has a group, so that every second part is code
+        ids = (name for piece in code for name in _ID.findall(piece) + _GENERATED.findall(piece))
+        names = _number_ids(ids)
         return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
     if _CHART.fullmatch(kind):  # JSON: its ids are numbered names and UUIDs
-        return _rename_ids(text, _number_matches([text], _GENERATED.findall))
+        return _rename_ids(text, _number_ids(_GENERATED.findall(text)))
     return text
 
 
-def _number_matches(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
-    """Return id -> replacement, such as `‹id 1›`, for the ids that `find` returns in the parts.
+def _to_text(kind: str, content: Any) -> str:
+    """Return the content of one MIME type as text; JSON, also a JSON string, in canonical form."""
+    if kind in _KIND_NAMES and kind != "application/json" and isinstance(content, str | list):
+        # nbformat may store a text as the list of its lines; `join` also takes the text itself
+        return "".join(map(str, content))
+    if DisplayPair.kind_name(kind) == "plotly chart" and isinstance(content, dict):
+        content = {key: value for key, value in content.items() if key != "config"}
+    try:
+        return encode_canonical(content)
+    except ValueError:  # NaN or too many levels: notebooks hold such JSON, too
+        return json.dumps(content, sort_keys=True)
 
-    Ids are numbered by first use, so two displays that differ only in random ids become equal.
-    """
-    ids = dict.fromkeys(name for part in parts for name in find(part))
-    return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
+
+def _number_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return id -> replacement, such as `‹id 1›`; displays that differ only in ids become equal."""
+    return {name: f"‹id {n}›" for n, name in enumerate(dict.fromkeys(ids), 1)}
 
 
 def _rename_ids(text: str, names: Mapping[str, str]) -> str:

@@ -120,3 +120,25 @@ def test_lists_in_json_are_compared_as_json(fresh):
     pair = DisplayPair({"application/json": recorded}, {"application/json": fresh})
     assert pair.difference().startswith("its JSON differs")
     assert DisplayPair(*[{"application/json": recorded}] * 2).difference() == ""
+
+
+@pytest.mark.parametrize(("recorded", "fresh"), [("1", 1), ("[1]", [1]), ("null", None)])
+def test_a_text_in_json_is_not_the_value_that_it_spells(recorded, fresh):
+    pair = DisplayPair({"application/json": recorded}, {"application/json": fresh})
+    assert pair.difference().startswith("its JSON differs")
+
+
+def deep_list(levels):
+    return [deep_list(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), 10**400, deep_list(450)],
+    ids=["NaN", "a huge number", "450 levels"],
+)
+def test_json_without_a_canonical_form_is_compared(value):
+    same = DisplayPair(*({"application/json": {"a": value}} for _ in range(2)))
+    other = DisplayPair({"application/json": {"a": value}}, {"application/json": {"b": value}})
+    assert same.difference() == ""
+    assert other.difference().startswith("its JSON differs")
