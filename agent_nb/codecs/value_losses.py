@@ -6,7 +6,7 @@ its format distinguishes two statuses of a result. Several writers share these f
 
 from __future__ import annotations
 
-from ..events import Approval, Error, Metric, Result
+from ..events import Approval, End, Error, Metric, Result
 from .losses import Losses
 
 
@@ -57,8 +57,9 @@ class LastError:
     An error that did not end the run counts as lost, for the reason `why`.
     """
 
-    def __init__(self, losses: Losses, why: str) -> None:
-        self._losses, self._why = losses, why
+    def __init__(self, losses: Losses, why: str = "") -> None:
+        self._losses = losses
+        self._why = why or "an error is terminal here; this one did not end the run"
         self._error: Error | None = None
 
     def add(self, error: Error) -> None:
@@ -70,6 +71,10 @@ class LastError:
         """Return the error that ended the run, and forget it."""
         error, self._error = self._error, None
         return error
+
+    def take_cause(self, end: End) -> Error:
+        """Return the error that ended the run, else one made from its end; forget it."""
+        return self.take_last() or Error(message=end.finish_reason or "the run failed")
 
     def count_as_lost(self) -> None:
         """Count the newest error as lost: the run went on, or its end never came."""

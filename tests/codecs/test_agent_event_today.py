@@ -178,6 +178,15 @@ def test_what_of_a_sub_agent_has_no_call_is_counted_though_it_streams(tool):
     assert "nested events" in codec.encoder.losses.counts()
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_thought_of_a_sub_agent_counts_as_lost_though_it_streams(live, tool):
+    codec = tool("agent-event")
+    deltas = [ev.Delta(of="think", block="b", text="a", span="c")] if live else []
+    thought = ev.Think(content="a", block="b", span="c")
+    assert codec.write([ev.Call(call_id="c", name="ask"), *deltas, thought])
+    assert "nested events" in codec.encoder.losses.counts()
+
+
 def test_unknown_events_of_a_child_are_kept_below_its_call(read):
     hook = {"type": "hook", "hookId": "h"}
     events = read(CALL, child(hook), DONE, {**text_chunk("a"), "#in": {"type": "x"}}, FINAL)

@@ -1,9 +1,11 @@
 """Write our events as AG-UI's (mapping: the package's docstring).
 
-Why more than `DRAW`: AG-UI groups blocks into messages, and allows one error, at the end.
+Why not with the table `lines.DRAW` alone: AG-UI groups blocks into messages, and allows one error,
+at the end.
 
 Rules
-- Events that were read from AG-UI are written as they came (`passthrough`, `block_protocol`).
+- An event that was read from lines of AG-UI becomes those lines again (`passthrough`). An event
+  that the reader added (`derived` in its note) has no line.
 - Blocks that form one text (see `events.text`) share a message id.
 - Reasoning is wrapped in REASONING_START and REASONING_END. Empty deltas are not written.
 - The user's message is not repeated to a client that sent it.
@@ -47,11 +49,9 @@ from ..value_losses import LastError, count_result_losses
 from ..writing import split_block
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
-_NOT_LAST = "an error is terminal here; this one did not end the run"
-
 
 class AgUiWriter(BlockWriter):
-    """Writes events of any number of runs, one after the other."""
+    """Writes runs one after the other; overrides `_new_id`, `_start_block` and `_end_block`."""
 
     NAME, FORM_OF, DRAW, WRITES_EMPTY_DELTAS = NAME, FORM_OF, DRAW, False
 
@@ -61,10 +61,10 @@ class AgUiWriter(BlockWriter):
         self._thread = options.conversation
         self._user_is_known = options.asked
         self._texts: dict[str, Texts] = {}  # span -> the texts of that run
-        self._step: Step = ""  # how the current block relates to the text before it
+        self._step: Step = ""  # for `_new_id`: how the block relates to the text before it
         self._messages: dict[str, str] = {}  # span -> message id of its newest text
         self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
-        self._last_error = LastError(losses, _NOT_LAST)
+        self._last_error = LastError(losses)
         self._total: Counts | None = None
 
     def write(self, event: Event) -> list[Item]:
@@ -86,8 +86,8 @@ class AgUiWriter(BlockWriter):
         envelope: Obj = {}
         if event.span and event.span in self._agents and "subagentRunId" not in obj:
             envelope["subagentRunId"] = event.span
-        if ts := read_epoch(event.ts * 1000):  # 0.0: unknown, or beyond every date
-            envelope["timestamp"] = round(ts * 1000)
+        if seconds := read_epoch(event.ts * 1000):  # 0.0: unknown, or beyond every date
+            envelope["timestamp"] = round(seconds * 1000)
         return {**obj, **envelope}
 
     def _run_ids(self, event: Event) -> Obj:
@@ -150,7 +150,7 @@ class AgUiWriter(BlockWriter):
         drawn = DRAW[Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
-    def _on_node(self, event: Node) -> list[Obj]:
+    def _node(self, event: Node) -> list[Obj]:
         """Write a sub-agent's node as a sub-agent, others as steps; a model request has no line."""
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
@@ -163,6 +163,7 @@ class AgUiWriter(BlockWriter):
         self._agents.add(event.span)
         ids = {"subagentRunId": event.span}
         if event.phase == "enter":
+            # the span of a sub-agent is the id of the call that runs it
             names = {"name": event.name, "parentToolCallId": event.span}
             return [{"type": "SUBAGENT_STARTED", **ids, **names}]
         self._agents.discard(event.span)
@@ -176,7 +177,7 @@ class AgUiWriter(BlockWriter):
             return []
         return [DRAW[State](event)]
 
-    def _on_error(self, event: Error) -> list[Obj]:
+    def _error(self, event: Error) -> list[Obj]:
         self._last_error.add(event)
         return []
 
@@ -184,17 +185,14 @@ class AgUiWriter(BlockWriter):
         self._total = event.total
         return []
 
-    def _on_end(self, event: End) -> list[Obj]:
+    def _end(self, event: End) -> list[Obj]:
         """Write RUN_ERROR for a failed run, else RUN_FINISHED with the outcome."""
         if event.span:
             return []
         total, self._total = self._total, None
         usage = {"usage": [_draw_usage(total)]} if total is not None else {}
         if event.status == "error":
-            error = self._last_error.take_last() or Error(
-                message=event.finish_reason or "the run failed"
-            )
-            return [{**DRAW[Error](error), **usage}]
+            return [{**DRAW[Error](self._last_error.take_cause(event)), **usage}]
         self._last_error.count_as_lost()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
@@ -213,12 +211,12 @@ class AgUiWriter(BlockWriter):
         Respond: BlockWriter.block,
         Call: _call,
         Result: _result,
-        Node: _on_node,
+        Node: _node,
         State: _state,
         Extension: BlockWriter.extension,
-        Error: _on_error,
+        Error: _error,
         Metric: _metric,
-        End: _on_end,
+        End: _end,
     }
 
 

@@ -1,10 +1,11 @@
-"""Write our events as AgentEvents (seed 003; mapping: the package's docstring).
+"""Write our events as AgentEvents (mapping: the package's docstring).
 
-Why more than the table `DRAW`: a line names the tool of its call, and an error may only stand at
-the end.
+Why not with the table `lines.DRAW` alone: a line names the tool of its call, and an error may only
+stand at the end.
 
 Rules
-- Events that were read from this format are written as they came (`passthrough`).
+- An event that was read from a line of this format becomes that line again (`passthrough`). An
+  event that the reader added (`derived` in its note) has no line.
 - In this format an error ends a run. So only the newest error of ours is held: it is written when
   the run ends with status `error`, and is lost otherwise.
 - Progress, and a result without a name, get the tool's name from the call.
@@ -44,8 +45,6 @@ from ..writing import LiveBlocks, restore_block, restore_line, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, make_progress_data
 from .nested import restore_outer_lines
 
-_NOT_LAST = "an error is terminal here; this one did not end the run"
-
 
 class AgentEventWriter:
     """Writes events of any number of runs."""
@@ -54,7 +53,7 @@ class AgentEventWriter:
         self._losses = losses
         self._writes_ids = options.form == "ids"
         self._live = LiveBlocks()
-        self._last_error = LastError(losses, _NOT_LAST)
+        self._last_error = LastError(losses)
         self._interrupt_reason = ""
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
 
@@ -91,24 +90,24 @@ class AgentEventWriter:
         return {**names, "callId": call_id} if self._writes_ids else names
 
     def _nested(self, event: Event) -> list[Obj]:
-        """Write a sub-agent's answer as progress of the call that runs it."""
-        name, text = self._tools.get(event.span, ""), ""
-        if isinstance(event, Node):
-            return []
+        """Write a sub-agent's answer as progress of the call that runs it; the rest is lost."""
+        tool = self._tools.get(event.span, "")
         if isinstance(event, Delta):
-            text = event.text if event.of == "respond" else ""
-            if name:  # else the sub-agent's call is unknown: the complete block counts as lost
-                self._live.add(event)
-        elif self._live.take(event):
+            if not tool or event.of != "respond":
+                return []  # the complete block counts as lost
+            self._live.add(event)
+            return self._nested_progress(event.span, tool, event.text)
+        if isinstance(event, Node) or self._live.take(event):
             return []
-        elif isinstance(event, Respond):
-            text = event.content
-        if name and text:
-            return [{"type": "tool_progress", **self._tool(event.span, name), "data": text}]
-        if not isinstance(event, Delta):
-            reason = "of a sub-agent only the answer travels, as progress of its call"
-            self._losses.add("nested events", reason)
+        if tool and isinstance(event, Respond) and event.content:
+            return self._nested_progress(event.span, tool, event.content)
+        reason = "of a sub-agent only the answer travels, as progress of its call"
+        self._losses.add("nested events", reason)
         return []
+
+    def _nested_progress(self, call_id: str, tool: str, text: str) -> list[Obj]:
+        line = {"type": "tool_progress", **self._tool(call_id, tool), "data": text}
+        return [line] if text else []
 
     def _thought(self, event: Think) -> list[Obj]:
         return [DRAW[Think](event)]
@@ -125,10 +124,11 @@ class AgentEventWriter:
         return [draw_stream(text) for text, _ in split_block(event)]
 
     def _call(self, event: Call) -> list[Obj]:
-        """Write a call, with the model's text of its arguments if they equal it or are empty."""
+        """Write a call, with the model's text of its arguments unless they were edited since."""
         self._tools[event.call_id] = event.name
-        raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
-        drawn = DRAW[Call](msgspec.structs.replace(event, raw_args=raw))
+        is_unedited = not event.args or parse_json(event.raw_args) == event.args
+        raw_args = event.raw_args if is_unedited else ""
+        drawn = DRAW[Call](msgspec.structs.replace(event, raw_args=raw_args))
         return [{**drawn, **self._tool(event.call_id, event.name)}]
 
     def _progress(self, event: Progress) -> list[Obj]:
@@ -158,8 +158,7 @@ class AgentEventWriter:
         """Write the end; a run that was stopped ends with an error that names the reason."""
         reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
-            unnamed = Error(message=event.finish_reason or "the run failed")
-            return [DRAW[Error](self._last_error.take_last() or unnamed)]
+            return [DRAW[Error](self._last_error.take_cause(event))]
         self._last_error.count_as_lost()
         if event.status == "ok":
             return [DRAW[End](event)]
