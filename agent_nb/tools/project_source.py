@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .reads import MAIN
-from .safe_types import is_a, module_name
+from .safe_types import is_a, module_name, read_class
 from .source import CodeDigest, Search, digest_code
 from .source_text import normalize_source, parse_source
 
@@ -79,14 +79,14 @@ class ProjectSearch(Search):
             if name in namespace:
                 self._add_named(name, namespace[name], text)
                 if self._is_visible(kind := type(namespace[name])):
-                    self.add(kind, kind.__name__)
+                    self.add(kind, "")
 
     def _add_method(self, value: Any, name: str) -> None:
         super()._add_method(value, name)
         if is_a(value, types.MethodType):
             owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
             if self._is_visible(owner):
-                self.add(owner, owner.__name__)
+                self.add(owner, "")
 
     def _add_class(self, class_: type) -> None:
         super()._add_class(class_)
@@ -94,7 +94,8 @@ class ProjectSearch(Search):
         if not self._is_visible(class_) or module is None:
             return
         text = _read_module_source(module)
-        for node in _find_class_definitions(parse_source(text), class_.__qualname__):
+        qualname = read_class(class_, "__qualname__")
+        for node in _find_class_definitions(parse_source(text), qualname):
             for statement in node.body:
                 if not isinstance(statement, _SCOPES):
                     self._add_statement(module, text, statement)

@@ -27,7 +27,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .safe_types import ABSENT, defines_name, is_a, module_name
+from .safe_types import ABSENT, defines_name, is_a, module_name, read_class
 
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
@@ -139,11 +139,11 @@ class _Search:
         """Yield what the methods of a notebook class use, and its public mutable attributes."""
         if not _in_main(class_):
             return
-        for name, member in type.__dict__["__dict__"].__get__(class_).items():
+        for name, member in read_class(class_, "__dict__").items():
             if is_a(member, _FUNCTIONS):
                 yield from self.find_in(member)
             elif not name.startswith("_") and is_a(member, _MUTABLES):
-                yield f"{class_.__name__}.{name}"
+                yield f"{read_class(class_, '__name__')}.{name}"
 
     def _find_global(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
         """Yield the variables behind a global name; an undefined name counts as one."""
@@ -208,7 +208,7 @@ def _is_held(module_name: str, value: Any) -> bool:
 
 def _in_main(class_: type) -> bool:
     """Return whether `__main__` defines a class; runs no code of its metaclass."""
-    return bool(type.__dict__["__dict__"].__get__(class_).get("__module__") == MAIN)
+    return bool(read_class(class_, "__dict__").get("__module__") == MAIN)
 
 
 def _is_callable_object(value: Any) -> bool:

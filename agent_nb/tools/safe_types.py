@@ -30,14 +30,6 @@ ABSENT: Any = object()  # stands for a field or cell that does not exist or cann
 LONGEST_NAME = 80  # characters of a type's name
 # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
 _HEAP_FLAG = 1 << 9
-# descriptors of `type`: `_read_name(cls)` reads `cls.__name__` and runs no code of a metaclass
-_read_name = type.__dict__["__name__"].__get__
-_read_flags = type.__dict__["__flags__"].__get__
-_read_mro = type.__dict__["__mro__"].__get__
-_read_class_dict = type.__dict__["__dict__"].__get__
-_read_module = type.__dict__["__module__"].__get__
-_read_qualname = type.__dict__["__qualname__"].__get__
-_read_module_dict: Any = vars(types.ModuleType)["__dict__"].__get__  # the same for a module
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 # module -> the names of the known classes that it offers
@@ -73,7 +65,7 @@ def public_name(value: Any) -> str:
     Return "" for a type that is not in `_KNOWN_CLASSES`, and for a subclass.
     """
     kind = type(value)
-    own = _read_name(kind)
+    own = read_class(kind, "__name__")
     if type(own) is not str:  # a subclass, whose methods may be the user's
         return ""
     for module, name in _OFFERS.get(own.rstrip("_"), ()):
@@ -85,7 +77,7 @@ def public_name(value: Any) -> str:
 def module_space(module: str) -> dict[str, Any]:
     """Return the namespace of an imported module; {} of any other, and of a lazy module."""
     imported = sys.modules.get(module)
-    return _read_module_dict(imported) if type(imported) is types.ModuleType else {}
+    return vars(imported) if type(imported) is types.ModuleType else {}
 
 
 def read_field(value: Any, name: str) -> Any:
@@ -95,6 +87,11 @@ def read_field(value: Any, name: str) -> Any:
     space = _read_slot(value, "__dict__", _get_known)
     entry = find_entry(space, name) if type(space) is dict else ABSENT
     return _read_slot(value, name, _get_known) if entry is ABSENT else entry
+
+
+def read_class(class_: Any, name: str) -> Any:
+    """Return an attribute of every class, such as `__bases__`; run no code of its metaclass."""
+    return type.__dict__[name].__get__(class_)
 
 
 def own_fields(value: Any) -> dict[Any, Any] | None:
@@ -109,8 +106,8 @@ def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
     `find` looks a name up in the dictionary of a class: `_get_known` if the class is known, else
     `find_entry`.
     """
-    for owner in _read_mro(type(value)):
-        slot = find(_read_class_dict(owner), name)
+    for owner in read_class(type(value), "__mro__"):
+        slot = find(read_class(owner, "__dict__"), name)
         if slot is not ABSENT:
             return slot.__get__(value) if is_exactly(slot, _SLOT_TYPES) else ABSENT
     return ABSENT
@@ -140,10 +137,10 @@ def module_name(value: Any) -> str:
         module = value.__module__
     else:
         kind = value if is_a(value, type) else type(value)
-        module = find_entry(_read_class_dict(kind), "__module__")
-        # a static class has no such entry; `_read_module` takes its module from its name in C
-        if module is ABSENT and not _read_flags(kind) & _HEAP_FLAG:
-            module = _read_module(kind)
+        module = find_entry(read_class(kind, "__dict__"), "__module__")
+        # a static class has no such entry; `type` takes its module from its name in C
+        if module is ABSENT and not read_class(kind, "__flags__") & _HEAP_FLAG:
+            module = read_class(kind, "__module__")
     return module if type(module) is str else ""
 
 
@@ -153,7 +150,7 @@ def type_name(kind: type) -> str:
     The text may be longer than `LONGEST_NAME` by the length of a key: filter secrets first, then
     cut it (`plain_values.class_name` does).
     """
-    module, name = module_name(kind), str.__str__(_read_qualname(kind))
+    module, name = module_name(kind), str.__str__(read_class(kind, "__qualname__"))
     bare = module in ("", "builtins", "__main__")
     return one_line(name if bare else f"{module}.{name}", LONGEST_NAME + Redactor.LONGEST_KEY)
 
@@ -166,7 +163,7 @@ def is_imported(name: str, value: Any) -> bool:
     """
     function = value.__func__ if type(value) is types.MethodType else value
     if is_a(function, type):
-        module, own = module_name(function), _read_name(function)
+        module, own = module_name(function), read_class(function, "__name__")
     elif is_exactly(function, _FUNCTIONS):
         module, own = module_name(function), function.__name__
     elif defines_name(value, "__call__"):
@@ -179,8 +176,8 @@ def is_imported(name: str, value: Any) -> bool:
 
 def defines_name(value: Any, name: str) -> bool:
     """Return whether the class of a value, or one of its bases, defines `name`."""
-    owners = _read_mro(type(value))
-    return any(find_entry(_read_class_dict(owner), name) is not ABSENT for owner in owners)
+    owners = read_class(type(value), "__mro__")
+    return any(find_entry(read_class(owner, "__dict__"), name) is not ABSENT for owner in owners)
 
 
 def is_exactly(value: Any, kinds: Iterable[type]) -> bool:

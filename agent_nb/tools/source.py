@@ -1,7 +1,7 @@
 """Compute the digest of a tool's code: its function, and the notebook and folder code it uses.
 
 Why: a replay takes the result of a tool from the record. A changed tool might return another
-result, and a test reports that.
+result, and `agent-nb test` reports that.
 
 Rules
 - The rules of this file never change: earlier records have digests made by them, in the field
@@ -10,8 +10,9 @@ Rules
 - It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
   functions, classes, closures and their constants, top-level assignments; no notebook variables.
 - `unseen` lists the names of other code: packages, built-in tools, functions without source.
-- Nothing is run or imported: values are read with `is_a` and `getattr_static`, and classes through
-  the descriptors of `type`, because the ordinary ways may call code of an object or metaclass.
+- Nothing is run or imported: values are read with `is_a` and `getattr_static`, and classes with
+  `read_class`, because the ordinary ways may call code of an object or metaclass. Only a module
+  with lazy loading is loaded, since its code counts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import msgspec
 
 from ..record import digest_value
 from .reads import MAIN, find_global_names, list_closure
-from .safe_types import is_a, module_name
+from .safe_types import is_a, module_name, read_class
 from .source_text import find_attributes, normalize_source, parse_source, read_source
 
 _SITES = ("site-packages", "dist-packages")
@@ -113,22 +114,24 @@ class Search:
             self.add(accessor, name)
 
     def _add_function(self, function: types.FunctionType, name: str) -> None:
+        """Add a function, and the function that it wraps; of a library's only the wrapped one."""
+        is_visible = self._is_visible(function)
         wrapped = function.__dict__.get("__wrapped__")
-        if not self._is_visible(function):
-            if wrapped is None:
-                self._note_unseen(function, name)
-            else:  # a library's wrapper, perhaps around a function that the digest covers
-                self.add(wrapped, name)
-            return
-        text = read_source(function)
-        if not text:
+        if is_visible and not self._add_source(function):
             self.unseen.add(name or function.__qualname__)
-            return
-        self.texts.append(text)
-        self._add_used(function, text)
-        self._add_defaults(function, text)
-        if wrapped is not None:
+        elif wrapped is not None:
             self.add(wrapped, name)
+        elif not is_visible:
+            self._note_unseen(function, name)
+
+    def _add_source(self, function: types.FunctionType) -> bool:
+        """Add the source of a function and what it names; return whether it has a source."""
+        text = read_source(function)
+        if text:
+            self.texts.append(text)
+            self._add_used(function, text)
+            self._add_defaults(function, text)
+        return bool(text)
 
     def _add_used(self, function: types.FunctionType, text: str) -> None:
         """Add the globals, closure variables and imports of a function with the source `text`."""
@@ -157,15 +160,16 @@ class Search:
             self._add_assignment(value, attribute)
 
     def _add_class(self, class_: type) -> None:
+        own_name = read_class(class_, "__name__")
         if not self._is_visible(class_):
-            self._note_unseen(class_, class_.__name__)
+            self._note_unseen(class_, own_name)
             return
-        for base in class_.__bases__:
+        for base in read_class(class_, "__bases__"):
             if base is not object:
-                self.add(base, base.__name__)
-        for name, member in sorted(type.__dict__["__dict__"].__get__(class_).items()):
+                self.add(base, "")
+        for name, member in sorted(read_class(class_, "__dict__").items()):
             if is_a(member, types.FunctionType | staticmethod | classmethod | property | type):
-                self.add(member, f"{class_.__name__}.{name}")
+                self.add(member, f"{own_name}.{name}")
             elif not name.startswith("__"):
                 self._add_constant(member)
 
@@ -234,8 +238,9 @@ class Search:
         return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
 
     def _note_unseen(self, value: Any, name: str) -> None:
-        """Note the name of code that the digest does not cover."""
-        module, qualified = _find_module(value), getattr(value, "__qualname__", None) or name
+        """Note the name of code that the digest does not cover: a function or class."""
+        qualname = read_class(value, "__qualname__") if is_a(value, type) else value.__qualname__
+        module, qualified = _find_module(value), qualname or name
         if module != "builtins" and qualified:
             self.unseen.add(f"{module}.{qualified}" if isinstance(module, str) else str(qualified))
 

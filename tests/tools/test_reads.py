@@ -127,17 +127,18 @@ def test_no_code_of_a_metaclass_runs():
             @property
             def __module__(cls):
                 raise RuntimeError
+            __name__ = __module__
             def __getattr__(cls, name):
                 raise RuntimeError
 
         class Odd(metaclass=Meta):
-            pass
+            items = []
 
         odd = Odd()
         def f(): return odd, Odd
         """
     )
-    assert find_used_variables(space["f"]) == {"odd"}
+    assert find_used_variables(space["f"]) == {"odd", "Odd.items"}
 
 
 SHOP = """

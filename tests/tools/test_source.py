@@ -175,13 +175,15 @@ def test_its_text_is_what_inspect_returns(name, load):
 
 
 @pytest.mark.parametrize("read", [digest_code, ProjectSearch.read])
-def test_no_code_of_a_metaclass_runs(read, load, tmp_path):
-    meta = (
-        "class Meta(type):\n    @property\n    def __module__(cls):\n        raise RuntimeError\n"
-    )
-    odd = "class Odd(metaclass=Meta):\n    pass\n\ndef made():\n    return Odd()\n"
+@pytest.mark.parametrize("name", ["__module__", "__name__", "__bases__"])
+def test_no_code_of_a_metaclass_runs(name, read, load, tmp_path):
+    meta = f"class Meta(type):\n    @property\n    def {name}(cls):\n        raise RuntimeError\n"
+    odd = "class Odd(metaclass=Meta):\n    def method(self):\n        pass\n\ndef made():\n    return Odd()\n"
     module = load(("bound =", f"{meta}\n{odd}\nbound ="))
     assert read(module.made, tmp_path).digest
+    assert read(module.Odd().method, tmp_path).digest
+    assert read(module.made, tmp_path / "elsewhere").unseen == ("tools_of_the_folder.made",)
+    assert read(module.Odd, tmp_path / "elsewhere").unseen == ("tools_of_the_folder.Odd",)
 
 
 def test_how_a_tool_is_compared_does_not_count():
