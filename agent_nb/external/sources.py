@@ -90,8 +90,8 @@ async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenera
     with opening:
         try:
             file = await _in_thread(opening.open)
-        except OSError as fault:
-            raise UsageError(f"{path}: {fault.strerror or fault}.") from None
+        except (OSError, ValueError) as fault:  # ValueError: the path holds NUL
+            raise UsageError(f"{path}: {getattr(fault, 'strerror', None) or fault}.") from None
         unzipped = FileDecompressor()
         while True:
             async for chunk in _iterate(read_chunks(file)):
@@ -118,7 +118,7 @@ class _CancellableOpen:
         self._is_left = False
 
     def open(self) -> Any:
-        """Open the file. Raises OSError."""
+        """Open the file. Raises OSError, or ValueError for a path with NUL."""
         file = self._path.open("rb", buffering=0)
         with self._lock:
             self._file = file

@@ -83,6 +83,22 @@ def test_a_source_that_cannot_be_read_fails_the_cell(here, cell, loaded):
     assert loaded.user_ns["_agent"].status == "error"
 
 
+def test_a_path_with_nul_fails_the_cell(here, cell, loaded):
+    with pytest.raises(AgentCellError, match="null"):
+        cell("--from no\0file.ndjson")
+    assert loaded.user_ns["_agent"].status == "error"
+
+
+@pytest.mark.parametrize("fault", [OSError("the disk is gone"), ValueError("a bug")])
+def test_a_source_that_breaks_before_any_event_fails_the_cell(fault, here, cell, monkeypatch):
+    def read_chunks(file):
+        raise fault
+
+    monkeypatch.setattr("agent_nb.external.sources.read_chunks", read_chunks)
+    with pytest.raises(type(fault), match=str(fault)):
+        cell("--from run.ndjson")
+
+
 def test_a_run_that_ended_badly_elsewhere_does_not(here, cell):
     (here / "bad.ndjson").write_text(ndjson(*[AGENT[0], {"type": "error", "error": "lost"}]))
     assert cell("--from bad.ndjson").status == "error"

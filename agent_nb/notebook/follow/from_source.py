@@ -6,12 +6,14 @@ Rules
 - No model is called.
 - A file is read at each execution. A URL is read with `--live`, or if the cell has no complete
   record for its present text; a replay without such a record is an error.
-- A run that ended badly elsewhere does not fail the cell; a source that cannot be read does.
+- A source from which no run can be read fails the cell. A run that failed elsewhere, or whose
+  source breaks off, ends with an error in its log, and does not fail the cell.
 - Options that mean nothing for a run of another system are refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -42,7 +44,7 @@ ALLOWED = frozenset({
 
 
 def wants_source(line: str) -> bool:
-    """Return whether the first line of a cell has the option `--from`; a malformed line has not."""
+    """Return whether the first line of a cell has `--from`; False for a malformed line."""
     try:
         return any(word.partition("=")[0] == OPTION for word in split_words(line))
     except UsageError:
@@ -63,7 +65,7 @@ class ForeignRun(FollowRun):
     async def go(self) -> None:
         """Follow, show and record the runs.
 
-        Raises AgentCellError if the source cannot be read, and AgentStopped if the user stopped it.
+        Raises AgentCellError if no run can be read, and what `follow` raises.
         """
         await self.follow()
 
@@ -71,7 +73,7 @@ class ForeignRun(FollowRun):
         driver = Driver(self.session.shell, interrupts)
         try:
             await driver.drive(lambda: self._prepare(driver))
-            if isinstance(driver.fault, AgentError) and not self._list_logs():
+            if isinstance(driver.fault, Exception) and not self._list_logs():
                 raise driver.fault
         except Cancelled as stop:
             return self._make_ending().show_stopped(stop.detail)
@@ -91,10 +93,10 @@ class ForeignRun(FollowRun):
         return [self._played] if self._played is not None else []
 
     def _prepare(self, driver: Driver) -> Work:
-        """Open the source, or find the record to show instead. Raises UsageError."""
+        """Make the cards; open the source, or find a record to show instead. Raises UsageError."""
         _refuse_other_options(self.cell.line)
         self._options = options = self._parse_options()
-        # default options: the text is neither the prompt of a map nor of `--fix`
+        # `Options()`: a session's defaults for maps or `--fix` have no meaning here
         prompt = read_prompt(self.session, self.cell, Options()).text
         mode = rerun_mode("live" if options.live else options.rerun, self.cell)
         records = [r for r in self._list_records() if r.get("source") == self.cell.text_hash]
@@ -110,15 +112,19 @@ class ForeignRun(FollowRun):
         if classify_source(options.source) == "url" and mode != "live":
             self._played = find_replayable(records)
             if self._played is not None:
-                return Work(_do_nothing, lambda: None)
+                return Work(partial(asyncio.sleep, 0), lambda: None)  # the record needs no work
             if mode == "replay":
                 raise UsageError(
                     f"Nothing to replay: {self._source_name()} has no record. Record it with --live."
                 )
+        return self._open_source(prompt, self._cards)
+
+    def _open_source(self, prompt: str, cards: Cards) -> Work:
+        options = self._options
         self._watch = source = watch(
             options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False
         )
-        source.set_run_callback(self._cards.open)
+        source.set_run_callback(cards.open)
         return Work(partial(_read_to_end, source), source.stop)
 
     def _source_name(self) -> str:
@@ -145,10 +151,6 @@ class ForeignRun(FollowRun):
 async def _read_to_end(source: Watch) -> None:
     async for _ in source:
         pass
-
-
-async def _do_nothing() -> None:
-    """Do nothing: a cell that shows a record has no work to run."""
 
 
 def _refuse_other_options(line: str) -> None:
