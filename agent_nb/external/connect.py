@@ -34,7 +34,7 @@ from ..errors import UsageError, WireError
 from ..host import read_launch
 from ..models import hide_secret, is_loopback
 from ..wire import decompress_body
-from . import tokens
+from . import server_notes
 
 LARGEST_ANSWER = 1 << 20  # bytes
 REPLY_TIMEOUT = 30.0  # seconds for a complete short answer
@@ -141,7 +141,7 @@ def parse_target(url: str, token: str = "") -> Target:
     if token:
         hide_secret(token)
     elif is_loopback(parts.hostname or ""):
-        token = tokens.find_token(server)
+        token = server_notes.find_token(server)
     return Target(server, unquote(run), token)
 
 

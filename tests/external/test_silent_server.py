@@ -3,13 +3,14 @@
 import errno
 import os
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 from helpers.tcp_server import listen
 from helpers.waiting import wait
 
 from agent_nb.errors import AgentError, ModelError, UsageError
-from agent_nb.external import connect, tokens
+from agent_nb.external import connect, server_notes
 from agent_nb.external.attached_run import Attached, attach
 from agent_nb.external.connect import Backoff, Target
 from agent_nb.external.http_stream import read_stream
@@ -147,8 +148,23 @@ def test_without_room_for_its_note_a_server_leaves_none(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    monkeypatch.setattr(tokens.os, "write", write)
-    assert tokens.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path) is None
+    monkeypatch.setattr(server_notes.os, "write", write)
+    assert server_notes.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
     if opened:
         assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_a_note_is_removed_where_an_open_file_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_notes, "_REMOVES_OPEN_FILES", False)
+    unlink, note = Path.unlink, None
+
+    def refuse_open(path, missing_ok=False):
+        if note is not None and note._file >= 0:
+            raise PermissionError("The file is used by a process.")
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse_open)
+    note = server_notes.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path)
+    note.close()
+    assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from agent_nb import events as ev
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
-from agent_nb.external import tokens
+from agent_nb.external import server_notes
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.follow import attach
 from agent_nb.record.notebook_file import NotebookRuns
@@ -69,7 +69,7 @@ def remote(tmp_path, monkeypatch, request):
     over = request.param == "redis"
     apart = Apart(request.getfixturevalue("redis_server").url) if over else None
     remote = Remote(apart)
-    left = tokens.write_server_note(remote.server.url, TOKEN)
+    left = server_notes.write_server_note(remote.server.url, TOKEN)
     yield remote
     left.close()
     remote.server.stop()
@@ -162,7 +162,10 @@ def test_a_wrong_token_is_said_and_not_shown(line, remote):
 
 
 def test_several_servers_of_one_user_are_named(monkeypatch):
-    notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
+    notes = [
+        server_notes.Note("http://127.0.0.1:1", "t"),
+        server_notes.Note("http://127.0.0.1:2", "t"),
+    ]
     monkeypatch.setattr(attach, "list_servers", lambda: notes)
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
         attach.parse_arguments([], {})

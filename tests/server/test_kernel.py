@@ -18,7 +18,7 @@ import agent_nb
 from agent_nb import Agent, Scripted, tool
 from agent_nb.agent import REGISTRY, Announced, Questions
 from agent_nb.errors import UsageError
-from agent_nb.external import tokens
+from agent_nb.external import server_notes
 from agent_nb.external.attached_run import attach
 from agent_nb.server import serve
 from agent_nb.server.hub import Hub
@@ -38,7 +38,7 @@ def touch(name: str) -> str:
 def state(tmp_path, monkeypatch):
     """A state folder of the test's own, and no server left behind."""
     gc.collect()  # runs of other tests that nobody holds
-    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     yield tmp_path / "servers"
     if serve._current.serving is not None:
         serve._current.serving.stop()
@@ -237,19 +237,19 @@ def test_the_token_lies_in_a_private_file_and_goes_with_the_server(serving, stat
     (path,) = state.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["token"] == serving.token
-    assert tokens.find_token(serving.url) == serving.token
+    assert server_notes.find_token(serving.url) == serving.token
     serving.stop()
     assert not path.exists()
 
 
 def test_a_note_of_a_dead_server_is_not_used(state):
-    left = tokens.write_server_note("http://127.0.0.1:1", "t" * 12)
-    assert [note.url for note in tokens.list_servers()] == ["http://127.0.0.1:1"]
+    left = server_notes.write_server_note("http://127.0.0.1:1", "t" * 12)
+    assert [note.url for note in server_notes.list_servers()] == ["http://127.0.0.1:1"]
     text = left.path.read_bytes()
     left.close()
     (state / "127-0-0-1-1.json").write_bytes(text)
     (state / "odd.json").write_text("{")
-    assert tokens.list_servers() == []
+    assert server_notes.list_servers() == []
 
 
 def test_a_folder_that_cannot_be_written_is_no_reason_not_to_serve(state, monkeypatch):

@@ -15,7 +15,7 @@ from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as ev
 from agent_nb.agent import REGISTRY
 from agent_nb.errors import UsageError
-from agent_nb.external import tokens
+from agent_nb.external import server_notes
 from agent_nb.external.attached_run import attach
 from agent_nb.server import serve
 from agent_nb.server.app import Server, Settings
@@ -144,7 +144,7 @@ def touch(name: str) -> str:
 @pytest.fixture
 def kernel(redis_server, monkeypatch, tmp_path):
     """`agent_nb.serve(store=…)` of this process, as in a kernel."""
-    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     monkeypatch.setenv("AGENT_NB_HUB_KEY", KEY.decode() * 2)
     serving = agent_nb.serve(keepalive=0, store=redis_server.url)
     yield serving
@@ -348,7 +348,7 @@ def test_without_readers_anywhere_a_question_is_not_waited_for(kernel, server):
 
 @pytest_extra
 def test_what_the_handle_shows_holds_no_secret_of_the_address(redis_folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     redis = redis_folder("--requirepass", "s3cret-word-of-redis")
     monkeypatch.setenv(
         "AGENT_NB_HUB", f"redis://default:s3cret-word-of-redis@127.0.0.1:{redis.port}/0"
@@ -376,7 +376,7 @@ def test_a_kernel_without_redis_at_its_start_is_an_error_that_names_it(
     free_port, monkeypatch, tmp_path
 ):
     need_redis()
-    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     with pytest.raises(UsageError, match=f"redis://127.0.0.1:{free_port}/0 cannot be used"):
         agent_nb.serve(store=f"redis://127.0.0.1:{free_port}")
 

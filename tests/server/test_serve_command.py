@@ -23,7 +23,7 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
-from agent_nb.external import tokens
+from agent_nb.external import server_notes
 from agent_nb.external.attached_run import attach
 from agent_nb.external.connect import Backoff
 from agent_nb.server.agents import Agents
@@ -434,7 +434,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 def test_a_server_serves_and_answers_the_runs_of_a_kernel_through_redis(
     serve, redis_server, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(tokens, "notes_folder", lambda: tmp_path / "servers")
+    monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     monkeypatch.setenv("AGENT_NB_HUB_KEY", "a key that both machines have")
     monkeypatch.setenv("AGENT_NB_HUB", redis_server.url)
     script = tmp_path / "kernel.py"

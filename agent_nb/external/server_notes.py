@@ -21,6 +21,8 @@ import msgspec
 from ..host import make_private_folder
 from ..record import is_locked, take_lock
 
+_REMOVES_OPEN_FILES = os.name != "nt"
+
 
 class Note(msgspec.Struct, frozen=True):
     """The address, token and process of a server."""
@@ -38,12 +40,16 @@ class WrittenNote:
         self._file = file  # -1: closed
 
     def close(self) -> None:
-        """Remove the note."""
-        if self._file >= 0:
+        """Remove the note, if possible while it is locked: the next server's note must stay."""
+        if self._file < 0:
+            return
+        with suppress(OSError):
+            self.path.unlink()
+        os.close(self._file)
+        self._file = -1
+        if not _REMOVES_OPEN_FILES:
             with suppress(OSError):
                 self.path.unlink()
-            os.close(self._file)
-            self._file = -1
 
 
 def notes_folder() -> Path:
