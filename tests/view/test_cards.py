@@ -622,6 +622,11 @@ def test_rows_that_do_not_open_are_aligned_with_those_that_do(rich):
     assert f'style="{theme.STEP_LINE};' in made
 
 
+def test_true_and_false_are_coloured_as_null_is_not_as_numbers():
+    made = html.draw_html(nodes.Json([True, False, None, 1]))
+    assert made.count(theme.syntax("keyword")) == 3
+
+
 def test_json_that_is_cut_in_markdown_says_how_much_follows():
     (block,) = markdown.blocks(nodes.Json(list(range(60))))
     assert block.splitlines()[-3:] == ["  38,", "… 22 more lines", "```"]

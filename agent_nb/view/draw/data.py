@@ -21,8 +21,8 @@ from .markup import LETTERS, LINES, style, tab_stop, text
 
 MOST_LEVELS, MOST_ENTRIES = 6, 60  # of a JSON value: levels that open, members of each
 LONGEST_SCALAR = 2000  # characters of JSON
-# letters of a cell that stays on one line, at most: of a single word, and of several words
-LONGEST_WORD, LONGEST_WORDS = 32, 16
+# letters of a cell that stays on one line, at most: without spaces, and with spaces to wrap at
+LONGEST_WORD, LONGEST_PHRASE = 32, 16
 
 LETTER_PX, PADDING_PX = 7, 26  # width of a letter in a table, about, and of a cell's padding
 
@@ -53,49 +53,56 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     size = f"<span{style(theme.ink('muted'))}>{count}</span>"
     summary = f"<summary{style(theme.SUMMARY)}>{name} {size}</summary>"
     open_attribute = " open" if depth == MOST_LEVELS and len(item) <= 5 else ""
-    return f"<details{open_attribute}>{summary}<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div></details>"
+    body = f"<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div>"
+    return f"<details{open_attribute}>{summary}{body}</details>"
 
 
 def _leaf(value: Any) -> str:
     """Return a value in one line, as JSON coloured by its type."""
+    family = "keyword"
     if isinstance(value, str):
         family = "string"
-    else:
-        family = "number" if isinstance(value, int | float) else "keyword"
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        family = "number"
     source = cut_end(json.dumps(value, ensure_ascii=False, default=str), LONGEST_SCALAR)
-    return f"<code{style(theme.MONO, theme.syntax(family), 'white-space:pre-wrap;overflow-wrap:break-word')}>{text(source)}</code>"
+    wrap = "white-space:pre-wrap;overflow-wrap:break-word"
+    return f"<code{style(theme.MONO, theme.syntax(family), wrap)}>{text(source)}</code>"
 
 
 def table(node: nodes.Table) -> str:
-    """Return a table."""
+    """Return a table, and below it its note."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _alignment(node, n), _width_style(node, n, c))}>{text(c)}</th>'
+        f'<th scope="col"{_cell_style(node, n, c, "font-weight:600")}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
     muted = style(theme.SMALL_TEXT, theme.ink("muted"))
     note = f"<div{muted}>{text(node.note)}</div>" if node.note else ""
-    table_html = f"<table{style(theme.TABLE, theme.SHARED if node.cut else '')}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    # with its padding a cell is about twice as wide as its letters, and a row as tall as two lines
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
     height = "" if _fits(node) else theme.HEIGHT
     edge = theme.EDGE if wide and not node.cut else ""
-    return f"<div{style('overflow:auto', height, edge)}{stop}>{table_html}</div>{note}"
+    opening = f"<div{style('overflow:auto', height, edge)}{stop}><table{style(theme.TABLE, theme.SHARED if node.cut else '')}>"
+    return f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}"
 
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     """Return the cells of a row; a comparison of two sides colours a changed line."""
     if not node.sides:
-        return [
-            f"<td{style(theme.CELL, _alignment(node, n), _width_style(node, n, c))}>{text(c)}</td>"
-            for n, c in enumerate(row)
-        ]
+        return [f"<td{_cell_style(node, n, c)}>{text(c)}</td>" for n, c in enumerate(row)]
     # the cells of a comparison: a mark, the recorded line, the new line (`SideBySide.rows`)
     colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
         for c, kind in zip(row, colours, strict=False)
     ]
+
+
+def _cell_style(node: nodes.Table, column: int, cell: str, *more: str) -> str:
+    """Return the `style` attribute of a cell of a table without sides."""
+    alignment = theme.NUMERIC if column in node.figures else ""
+    return style(theme.CELL, *more, alignment, _width_style(node, column, cell))
 
 
 def _width_style(node: nodes.Table, column: int, cell: str) -> str:
@@ -108,12 +115,8 @@ def _width_style(node: nodes.Table, column: int, cell: str) -> str:
     if node.cut:
         letters = max(len(row[column]) for row in (node.columns, *node.rows))
         return f"{theme.SHORT};width:{LETTER_PX * letters + PADDING_PX}px"
-    longest_short = LONGEST_WORDS if " " in cell else LONGEST_WORD
+    longest_short = LONGEST_PHRASE if " " in cell else LONGEST_WORD
     return theme.SHORT if len(cell) <= longest_short else theme.LONG
-
-
-def _alignment(node: nodes.Table, column: int) -> str:
-    return theme.NUMERIC if column in node.figures else ""
 
 
 def _fits(node: nodes.Table) -> bool:
