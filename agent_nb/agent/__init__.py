@@ -7,8 +7,8 @@ Read `loop` first: one run from its prompt to its end. `agent` prepares it (the 
 `recorded_turns` and `replay` play a recorded run. Other rooms start runs, follow them (`registry`),
 and compare a replay with its record.
 
-Order: call_ids, clean_json, code_names, context, images, interpolate, limits, masking,
-  model_choice, outgoing, presenter, registry, result_pictures, vision
+Order of imports, lowest level first: call_ids, clean_json, code_names, context, images,
+  interpolate, limits, masking, model_choice, outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
 < batch, recorded_turns, turn
 < context_check, parse, replay_approver, replay_check, typed

@@ -1,6 +1,6 @@
 """The command line `jupyter agent-nb`: one file for each group of commands. Read `main` first.
 
-Order: parameters, run_summary, shared, terminal
+Order of imports, lowest level first: parameters, run_summary, shared, terminal
 < tables
 < convert, doctor, git, records, report, run, serve, signing, trusting
 < main

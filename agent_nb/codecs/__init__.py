@@ -5,8 +5,8 @@ Why: runs of other systems can then be shown, recorded and compared here, and ou
 Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
 one item by item as it arrives.
 
-Order: call_matching, coerce, foreign_values, lines, losses, passthrough, replies, sources,
-  times, usage
+Order of imports, lowest level first: call_matching, coerce, foreign_values, lines, losses,
+  passthrough, replies, sources, times, usage
 < framing, provenance, run_builder, writing
 < blocks, contract, value_losses
 < block_protocol, stream_decoder

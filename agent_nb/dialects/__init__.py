@@ -5,7 +5,7 @@ Why: models differ in how they write calls, and the agent knows one contract onl
 Read `base` first: what a dialect is, and its parser. The agent looks a dialect up by name;
 `CallAssembler` joins calls that arrive in pieces.
 
-Order: base, calls, fences, recursion, render, scanner, tags
+Order of imports, lowest level first: base, calls, fences, recursion, render, scanner, tags
 < call_assembly, grammar, markers
 < examples, native, section_reader, xml_reader
 < text_dialect, thinking

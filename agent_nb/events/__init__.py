@@ -5,7 +5,7 @@ Why one room: live runs, records and foreign streams all consist of these events
 Read `types` first, then `log`. The types are loaded with the room; logs, decoders and frames on
 first use (a frame needs pandas).
 
-Order: chunks, column_type, field_order, position, types, usage
+Order of imports, lowest level first: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, event_path, mapped, text, tool_events
 < event_columns, rows
 < columns

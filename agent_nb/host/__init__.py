@@ -4,8 +4,8 @@ Why below all other rooms: each of them finds its plug-ins, libraries and privat
 
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 
-Order: background, diverted, door, import_places, inherited, launch, nearest, paths, private_file,
-  version
+Order of imports, lowest level first: background, diverted, door, import_places, inherited, launch,
+  nearest, paths, private_file, version
 < dotenv, imports
 < plugins, trust
 """

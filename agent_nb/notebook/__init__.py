@@ -5,8 +5,8 @@ Read `cell/run` first: one cell from its text to its record. IPython loads `magi
 kernel the options of a cell (`RunnerOptions`). Below, a file imports only from the lines above its
 own.
 
-Order: conversations, file_text, mentions, notices, option_table, runner_options, saved_views,
-  transform, yes_no
+Order of imports, lowest level first: conversations, file_text, mentions, notices, option_table,
+  runner_options, saved_views, transform, yes_no
 < identity, mcp_servers, options, presave
 < files, output_option
 < doctor, session

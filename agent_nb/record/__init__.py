@@ -7,7 +7,8 @@ Read `record` first: what a notebook keeps of a run. `journal` holds a run in pr
 cells, `signing` says who made a record and `countersign` who approved it, `inner_records` reads
 the records inside a record, `recorded_calls` lists the calls that a record can run again.
 
-Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, side_by_side, ssh_signature
+Order of imports, lowest level first: agent_cells, figure_data, file_lock, ipynb, normalize,
+  packing, side_by_side, ssh_signature
 < displays, journal, packed_events, signers, size_limit
 < journal_recovery, pictures, record
 < fingerprint, inner_records, nbdime_conflicts, signing

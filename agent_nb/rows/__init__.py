@@ -5,7 +5,7 @@ Why apart from `agent`: a single prompt needs no tables.
 Read `map/stream` first: a map from its first row to its table. `agent` holds the public `Agent`,
 which adds both to `PromptAgent`.
 
-Order: recorded_runs, store < map < eval < agent
+Order of imports, lowest level first: recorded_runs, store < map < eval < agent
 """
 
 from typing import TYPE_CHECKING

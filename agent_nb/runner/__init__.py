@@ -5,8 +5,8 @@ Why: CI and schedulers have no browser, and a recorded notebook is its own test.
 Read `client` first: it executes one notebook. `notebook_check` executes one as a test and finds its
 problems, `report` writes them as text, JSON and JUnit XML.
 
-Order: cell_failure, event_relay, execution_options, progress, project, report, same_run,
-  shown_pictures, stopping
+Order of imports, lowest level first: cell_failure, event_relay, execution_options, progress,
+  project, report, same_run, shown_pictures, stopping
 < kernels, quiet
 < cell_client
 < client

@@ -5,7 +5,7 @@ Why: other programs and notebooks can then follow, stop and answer a run.
 Read `hub` first: runs go in, numbered events come out. The command line makes a `Server` with the
 agents that clients may start; `agent_nb.serve()` makes one in a notebook. All clients use HTTP.
 
-Order: access, agents, channel, filters, store, toolfile
+Order of imports, lowest level first: access, agents, channel, filters, store, toolfile
 < frames, subscription
 < hub
 < app, redis

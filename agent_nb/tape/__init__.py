@@ -10,7 +10,7 @@ of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `
 one name that notebooks import: `from agent_nb import tape`; `host_watch` sees each `contact` with a
 host that passes the tape by, and the `environment` leads child processes to a `tunnel`.
 
-Order: claude_code, exchange, headers, providers, references, tunnel
+Order of imports, lowest level first: claude_code, exchange, headers, providers, references, tunnel
 < columns, contact, conversations, environment, framing, live_exchange, spending
 < decisions, host_watch, packed, redaction, run_log
 < answers, call_journal, matching, relay

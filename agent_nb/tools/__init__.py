@@ -3,8 +3,9 @@
 Read `base` first: the contract of the room. A file that defines `tools` is a plug-in with built-in
 tools. Other rooms collect the tools of a run, run calls, and describe the variables of a notebook.
 
-Order: base, capture, chart_notes, docstrings, figure_artists, offered_code, paths, plain_schema,
-  safe_types, source_text, threads, values, variable_facts, wrappers
+Order of imports, lowest level first: base, capture, chart_notes, docstrings, figure_artists,
+  offered_code, paths, plain_schema, safe_types, source_text, threads, values, variable_facts,
+  wrappers
 < command_line, display, file_digests, frames, plain_values, reads, text_excerpt
 < charts, signature, source
 < pictures

@@ -5,7 +5,7 @@ Why nodes: the live view, the saved page and the terminal must show the same.
 Read `nodes` first: what every card is made of. `state` folds events into the states of cards,
 `cards` turns these into nodes, `draw` and `widgets` draw nodes.
 
-Order: display, nodes, theme, views, visible
+Order of imports, lowest level first: display, nodes, theme, views, visible
 < format, parts
 < call_line, state
 < values

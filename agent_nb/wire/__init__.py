@@ -6,8 +6,8 @@ Read `sse` first: every decoder here has its shape, a core with `feed` and `clos
 place, camera and comments out of pictures, with a file for each format; `redact` takes keys out of
 texts, which `key_forms` describes and `key_search` finds.
 
-Order: compression, console, exif, gif, hidden_characters, key_forms, picture_size,
-  plain_values, sse, surrogates, text_limits, unpicklable
+Order of imports, lowest level first: compression, console, exif, gif, hidden_characters, key_forms,
+  picture_size, plain_values, sse, surrogates, text_limits, unpicklable
 < jpeg, json_text, key_search, webp
 < media, redact
 < charts

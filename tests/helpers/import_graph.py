@@ -10,8 +10,8 @@ Rules
   name of a module, or of an attribute of it; a value in a table of a lazy `__init__` (the face),
   relative to the package.
 - A room is the first name below the package. A node of a room is one of its folders, or one of
-  its files; the docstring of the room's `__init__` lists them: `Order: lowest < higher, beside <
-  highest`.
+  its files; the docstring of the room's `__init__` lists them: `Order of imports, …: lowest <
+  higher, beside < highest`.
 - The face (`agent_nb`) stands between the command line and the room below; `__main__` at the top.
 """
 
@@ -277,12 +277,12 @@ def node_circles(links: Links, known: Mapping[str, Path]) -> dict[str, list[list
 
 
 def order(of_room: str, known: Mapping[str, Path]) -> dict[str, int]:
-    """Return node -> its level, read from the paragraph `Order: …` of the room's `__init__`.
+    """Return node -> its level, read from the paragraph `Order …` of the room's `__init__`.
 
     Raises ValueError for a node that stands there twice.
     """
     doc = ast.get_docstring(parse_file(known[f"{PACKAGE}.{of_room}"])) or ""
-    text = re.search(r"^Order: (.+?)\.?(?:\n\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    text = re.search(r"^Order[^:]*: (.+?)\.?(?:\n\n|\Z)", doc, re.MULTILINE | re.DOTALL)
     levels: dict[str, int] = {}
     for number, names in enumerate(text[1].split("<") if text else ()):
         for name in names.split(","):

@@ -1,9 +1,9 @@
-"""The frames of Loom, an agent framework whose runs consist of nodes (seed 002: see each §).
+"""The frames of Loom, an agent framework whose runs consist of nodes.
 
-A frame is an envelope (session, node run, sequence) around one of 24 event types; the reply ends a
-run. The reader takes frames with the envelope, legacy frames without it, the single-key form (§ 6),
-and frames wrapped for a socket. Forms to write: `frames`, `bare` (no envelope), `export`
-(single-key).
+Seed 002 specifies the format; § names a section of it. A frame is an envelope (session, node run,
+sequence) around one of 24 event types; the reply ends a run. The reader takes frames with the
+envelope, legacy frames without it, the single-key form (§ 6), and frames wrapped for a socket.
+Forms to write: `frames`, `bare` (no envelope), `export` (single-key).
 
 Why: the nodes of a Loom run become spans, so they can be shown and recorded like our sub-agents.
 
@@ -20,6 +20,8 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ..base import Codec
 from ..framing import Item
 from .export import is_export
@@ -27,6 +29,7 @@ from .lines import CANCELS, ENVELOPE, NAME
 from .read import LoomReader, is_whole_run
 from .write import LoomWriter
 
+_DOUBTFUL = 0.2  # a score that decides only if no other format claims the object
 # types of frames that no other format here has
 _LOOM_TYPES = frozenset({
     "node_enter", "node_exit", "tool_call_chunk", "tool_start", "tool_output", "tool_end",
@@ -43,22 +46,25 @@ def _score(item: Item) -> float:
     obj = item.obj
     if is_export(obj) or ("reply" in obj and is_whole_run(obj)):
         return 1.0
-    kind, run = obj.get("type"), obj.get("event")
-    if kind == "run_end" or (kind == "run_stream_event" and isinstance(run, dict)):
-        return 1.0 if "reply" in obj or run else 0.2
+    kind, wrapped = obj.get("type"), obj.get("event")
+    if kind == "run_end" or (kind == "run_stream_event" and isinstance(wrapped, dict)):
+        return 1.0 if "reply" in obj or wrapped else _DOUBTFUL
     if kind in CANCELS:
-        return 0.6
+        return 0.6  # other servers may take a request of this name
     if "reply" in obj:
-        return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
-    if "toolName" in obj:
+        return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else _DOUBTFUL
+    if "toolName" in obj:  # an AgentEvent, which has types of the same names
         return 0.0
-    # without a field of the envelope, a type is less certain: it may be another format's
-    text = kind if isinstance(kind, str) else ""
-    is_own_type = text in _LOOM_TYPES or text.startswith(("tot_", "got_"))
-    if is_own_type or text in _COMMON_TYPES:
-        likely = 0.9 if is_own_type else 0.6
-        return 1.0 if set(ENVELOPE) & obj.keys() else likely
-    return 0.3 if {"session_id", "event_id"} <= obj.keys() else 0.0
+    return _score_frame(kind if isinstance(kind, str) else "", obj.keys())
+
+
+def _score_frame(kind: str, fields: Set[str]) -> float:
+    """Score a frame; a type without any field of the envelope may be another format's."""
+    if kind in _LOOM_TYPES or kind.startswith(("tot_", "got_")):
+        return 1.0 if fields & set(ENVELOPE) else 0.9
+    if kind in _COMMON_TYPES:
+        return 1.0 if fields & set(ENVELOPE) else 0.6
+    return 0.3 if {"session_id", "event_id"} <= fields else 0.0  # a newer type of frame
 
 
 codec = Codec(
