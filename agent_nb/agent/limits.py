@@ -1,6 +1,6 @@
 """The limits of a run, the meter that counts against them, and the clock of a request.
 
-Why apart from the loop: bills, sub-agents and resumed runs count with the same meter.
+Why apart from the loop: bills, sub-agents, resumed runs and summaries count and time requests too.
 
 Rules
 - 0, None and infinity mean unlimited.
@@ -25,7 +25,7 @@ LEAST_COST = 0.0001  # dollars
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run ends; 0 and None: unlimited.
+    """Where a run ends; 0, None and infinity: unlimited.
 
     `turns`: answered requests to the model. `tool_calls`: of the whole run. `failures`: tool
     failures in a row; a turn that cannot be used counts as one. `tokens`: sent and written. `cost`:
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
-    """Return the default limits, changed by `values`, with 0 for every unlimited one of these.
+    """Return the default limits, changed by `values`; None and infinity become 0.
 
     Raises UsageError for an unknown name, and for a value other than None or a number >= 0.
     """
@@ -57,7 +57,6 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
-    # None and infinity become 0: all three mean unlimited
     return Limits(**{k: 0 if v is None or v == math.inf else v for k, v in numbers.items()})
 
 
@@ -91,7 +90,7 @@ class Meter:
 
     def recount(self, log: Iterable[Event]) -> None:
         """Count what the events of a resumed run have used."""
-        continued = 0  # requests beyond the first of their turn, which `event.turn` does not count
+        continued = 0  # requests that continued an answer; `event.turn` counts each turn once
         for event in log:
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
                 requests = (event.data or {}).get("continued")
@@ -108,9 +107,9 @@ class Meter:
         self.turns += continued
 
     def reached_limit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
-        """Return the first limit that is used up, in words, or "".
+        """Return the first of `turns`, `failures`, `tokens`, `cost` used up, in words, or "".
 
-        `tokens`, `turns`, `cost`: what the turn in progress adds.
+        `seconds` and `tool_calls` are checked elsewhere. Parameters: what the present turn adds.
         """
         limits, total = self.limits, self.total
         failures = count_noun(limits.failures, "tool failure")

@@ -21,7 +21,7 @@ from ..events import EventLog
 class FollowedRuns(InProgress):
     """One or more runs of another system or process; `run` is the latest.
 
-    `other_loop_advice`: ends the error raised when this is awaited in a second event loop.
+    `other_loop_advice`: for the error of awaiting this in a second event loop: what to do instead.
     `show`: show the cards when awaited (None: only in a notebook).
     """
 
@@ -52,7 +52,7 @@ class FollowedRuns(InProgress):
         return self._find_foreign_screen(self._show)
 
     def _raise_read_error(self) -> None:
-        """Raise the error that kept the runs from being read, if a subclass has noted one."""
+        """Raise the error that kept the runs from being read; this base class notes none."""
 
     async def _wait(self) -> Run:
         """Follow to the end, with cards if a cell waits; return the latest run.

@@ -59,7 +59,7 @@ class OpenAIChat(Remote):
             grammar=self.grammar,
             router="openrouter" in self._http.host,
             usage=self._ask_usage,
-            limit=self._limit,
+            max_tokens_field=self._limit,
         )
 
     def _adapt(self, fault: ModelError) -> bool:

@@ -46,7 +46,7 @@ def _list_servers() -> str:
         rows.append((name, state, _entry_line(server)))
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
     rows += [(server.name, state, _entry_line(server)) for server, state in started.values()]
-    where = config.title
+    where = config.heading
     if Offer.is_trusted_everywhere(Offer.TRUST_SERVERS):
         where += f"\n{Offer.TRUST_SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])

@@ -9,7 +9,7 @@ Rules
   records stay valid.
 - A record never changes once it is made.
 - Reading raises nothing and takes records of other versions as far as possible.
-- This file reads no clock and no file: the caller passes times that no event has.
+- This file reads no clock and no file: the times come from the events and from the caller.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ Record = Mapping[str, Any]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cell, execution and call began a run; `RecordFields` describes each field."""
+    """Which cell, execution and call began a run.
+
+    `RecordFields` describes these fields too: its docstring is a part of the published schema.
+    """
 
     # the `conversation` of a run that Python code began, or that a cell only followed
     NO_CONVERSATION: ClassVar = ""
@@ -57,17 +60,17 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 class RecordFields(Provenance, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a record.
 
+    id, started, status: the run's id, its start in epoch seconds, the status of its end.
     cell, source, occurrence: id of the cell, SHA-256 of its text, number among equal texts.
     conversation, fresh: the name of the conversation of the run, and whether the run began it anew.
     execution: the id of the execution of the cell that began the run.
     ordinal: the number of a run that Python code began, among those of its execution, from 1.
     call: the tool call that began the run, as `run/call`.
-    tape: 1 if the run is a model call of other code.
+    tape: 1 if the run is a model call of other code, which a tape recorded; else 0.
     row: the key of the row of a map that the run answers.
     beside: what that row needed besides this run: seconds that it `waited` for a slot, `broken`
         runs before it, and what these used (`input`, `written`, `cost`).
-    started: epoch seconds.
-    events: packed events. cut: what the size limit removed.
+    events: packed events. cut: what the size limit removed. payloads: what these refer to.
     """
 
     format: int = FORMAT
@@ -103,7 +106,7 @@ def run_record(
     started: epoch seconds (default: the time of the first event).
     beside: what its row needed in addition to the run (`RecordFields`).
     exchange: what a tape recorded; it becomes the event before `end`, and is never cut.
-    taped: the run is a model call of a tape, also without an exchange.
+    taped: a tape recorded the run, also if no exchange is given.
     home: the home folder, which the record must not name (default: the user's).
     cap: about the largest size of its JSON in bytes, with payloads but without the exchange.
     """
@@ -112,7 +115,7 @@ def run_record(
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [pack_event(e, n, run, packer) for n, e in enumerate(complete_log(log), 1)]
     cuts = shorten_events(packed, packer.payloads, cap)
-    if exchange is not None:
+    if exchange is not None:  # before `end`, which `complete_log` puts last
         packed.insert(-1, exchange.to_event(packed[-1].get("ts", 0.0)))
         packer.payloads |= exchange.payloads
     # a cut may have removed the last reference to a payload

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ..agent import Run
-from ..events import Event, Place
+from ..events import Place
 from ..record import InnerRecords, NotebookRuns, find_notebooks, log_of, read_notebook
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ class Runs(Sequence[Run]):
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for log in sorted(map(log_of, InnerRecords.of_log(run.log).values()), key=_start_time)
+            for log in sorted(
+                map(log_of, InnerRecords.of_log(run.log).values()),
+                key=lambda log: log[0].ts if log else 0.0,
+            )
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:
@@ -100,7 +103,3 @@ def runs(path: str | os.PathLike[str]) -> Runs:
             else:
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
     return Runs(distinct.values(), problems)
-
-
-def _start_time(log: Sequence[Event]) -> float:
-    return log[0].ts if log else 0.0

@@ -13,9 +13,12 @@ Why: a token of four letters comes in 250 bytes of JSON, of which only the lette
     {"each": [value, …]}      one value for each chunk
 
 Rules
-- A group holds chunks whose values stand at the same places, under the same values of `INDEXES`.
-- Few chunks of one shape are kept as they are, with references (`references`).
-- Reading is bounded, packing is not: `packed` reads at once what it packs. A fault is a UsageError.
+- The shape of a chunk is the chunk with 0 for each value: each scalar, empty object, and list
+  without objects or lists in it. A group holds chunks of one shape.
+- Chunks whose `INDEXES` differ are in different groups: only the pieces of one block of the answer
+  join to a text that the log holds.
+- The chunks of a group that would be small are kept whole, with references (`references`).
+- Only reading is bounded: `packed.py` reads at once what it has packed. A fault is a UsageError.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,33 +48,40 @@ _DEEPEST = 100  # levels of a shape
 _NODE_WEIGHT = 8  # of an object, list or value of a chunk; see `Dereferencer.add_weight`
 _LARGEST_NUMBER = 1 << 64  # start or step of a column that counts; checked on reading only
 _LEAF = 0  # stands in a shape for a value
-_MISSING = object()
+
+
+class _FlatChunk(NamedTuple):
+    """A chunk taken apart. `group`: the JSON of its shape and its indexes; equal in one group."""
+
+    group: str
+    leaves: list[Any]
 
 
 def pack_columns(
     chunks: Sequence[Any], references: References, texts: Sequence[str]
 ) -> dict[str, Any]:
     """Return the columns of chunks; `texts`: the texts of the log's blocks, for references."""
-    flat = [_flatten(chunk) for chunk in chunks]
-    rows: dict[str, list[list[Any]]] = {}  # shape -> the leaves of each of its chunks
-    for shape, leaves in flat:
-        rows.setdefault(shape, []).append(leaves)
-    groups = [shape for shape in rows if len(rows[shape]) >= _FEWEST_CHUNKS]
-    numbers = {shape: number for number, shape in enumerate(groups)}
-    order = [numbers.get(shape, SINGLE) for shape, _ in flat]
+    flat_chunks = [_flatten(chunk) for chunk in chunks]
+    rows: dict[str, list[list[Any]]] = {}  # group -> the leaves of each of its chunks
+    for group, leaves in flat_chunks:
+        rows.setdefault(group, []).append(leaves)
+    groups = [group for group in rows if len(rows[group]) >= _FEWEST_CHUNKS]
+    numbers = {group: number for number, group in enumerate(groups)}
+    order = [numbers.get(chunk.group, SINGLE) for chunk in flat_chunks]
     singles = [chunk for chunk, number in zip(chunks, order, strict=True) if number == SINGLE]
     references.count(singles)
     return {
         "order": [[number, len(list(run))] for number, run in groupby(order)],
         "singles": [references.pack(single) for single in singles],
-        "groups": [_pack_group(shape, rows[shape], texts) for shape in groups],
+        "groups": [_pack_group(group, rows[group], texts) for group in groups],
         **({"seen": references.seen} if references.seen else {}),
     }
 
 
-def _pack_group(shape: str, rows: Sequence[Sequence[Any]], texts: Sequence[str]) -> dict[str, Any]:
+def _pack_group(group: str, rows: Sequence[Sequence[Any]], texts: Sequence[str]) -> dict[str, Any]:
+    shape, _ = json.loads(group)  # the indexes are columns too
     columns = [_pack_column(list(column), texts) for column in zip(*rows, strict=True)]
-    return {"shape": json.loads(shape)[0], "columns": columns}
+    return {"shape": shape, "columns": columns}
 
 
 def _is_leaf(value: Any) -> bool:
@@ -80,8 +90,7 @@ def _is_leaf(value: Any) -> bool:
     return not isinstance(value, list) or not any(isinstance(v, dict | list) for v in value)
 
 
-def _flatten(chunk: Any) -> tuple[str, list[Any]]:
-    """Return the shape of a chunk, with the values of its indexes, and its values in order."""
+def _flatten(chunk: Any) -> _FlatChunk:
     leaves: list[Any] = []
     indexes: list[Any] = []
 
@@ -93,20 +102,16 @@ def _flatten(chunk: Any) -> tuple[str, list[Any]]:
             return _LEAF
         if isinstance(value, list):
             return [take_shape(item, "") for item in value]
-        # notebook files sort the names
+        # sorted, because notebook files sort the names
         return {key: take_shape(value[key], key) for key in sorted(value)}
 
-    return json.dumps([take_shape(chunk, ""), indexes]), leaves
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal JSON: True is not 1, and 1.0 is not 1 inside a list."""
-    return type(one) is type(other) and one == other and repr(one) == repr(other)
+    return _FlatChunk(json.dumps([take_shape(chunk, ""), indexes]), leaves)
 
 
 def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
     first = values[0]
-    if all(_is_same(value, first) for value in values):
+    # equal JSON: True is not 1, and 1.0 is not 1 inside a list
+    if all(type(v) is type(first) and v == first and repr(v) == repr(first) for v in values):
         return {"is": first}
     if all(type(value) is int for value in values):
         step = values[1] - first
@@ -192,10 +197,10 @@ def _fill(shape: Any, leaves: Iterator[Any], depth: int) -> Any:
         return [_fill(item, leaves, depth - 1) for item in shape]
     if isinstance(shape, dict):
         return {name: _fill(shape[name], leaves, depth - 1) for name in sorted(shape)}
-    leaf = next(leaves, _MISSING)
-    if leaf is _MISSING:
-        raise damaged_error("a value of a chunk is missing")
-    return leaf
+    try:
+        return next(leaves)
+    except StopIteration:
+        raise damaged_error("a value of a chunk is missing") from None
 
 
 def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer) -> Sequence[Any]:
@@ -227,7 +232,7 @@ def _cut_text(text: str, packed: Any, count: int) -> list[str]:
     """Return a text in `count` pieces. Raises UsageError.
 
     A home folder in the text may be longer or shorter on this machine than where the lengths were
-    counted; the last piece that is not empty takes the difference.
+    counted. A longer text adds to the last piece that is not empty; a shorter one ends earlier.
     """
     lengths = _unpack_lengths(packed) if isinstance(packed, str) else packed
     if (

@@ -28,7 +28,7 @@ import msgspec
 
 from ..agent import Rule
 from ..record import Record, read_start_time
-from ..wire import encode_canonical
+from ..wire import cut_end, encode_canonical
 from .claude_code import list_masks, read_version
 from .exchange import RETRIED, Exchange, Request
 from .packed import read_exchange
@@ -269,9 +269,6 @@ def _show_both(before: Any, now: Any) -> tuple[str, str]:
     pairs = enumerate(zip(*texts, strict=False))
     differ_at = next((n for n, (a, b) in pairs if a != b), min(map(len, texts)))
     start = max(differ_at - _SHOWN_BEFORE, 0)
-    text_before, text_now = (_cut(f"…{text[start:]}" if start else text) for text in texts)
+    shown = (f"…{text[start:]}" if start else text for text in texts)
+    text_before, text_now = (cut_end(text, _LONGEST_VALUE) for text in shown)
     return text_before, text_now
-
-
-def _cut(text: str) -> str:
-    return f"{text[:_LONGEST_VALUE]}…" if len(text) > _LONGEST_VALUE else text

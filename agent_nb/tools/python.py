@@ -1,7 +1,8 @@
 """Built-in tool `python`: run code in the user's namespace.
 
-In a notebook the code runs as a cell: in the user's namespace, on the main thread, with top-level
-await and the kernel's interrupt. Elsewhere it runs in a namespace of the run, in a worker thread.
+In a notebook the code runs as a cell: in the user's namespace, on the main thread, with the
+kernel's interrupt. Elsewhere it runs in a namespace of the run, in a worker thread. Top-level await
+works in both.
 
 Why: a model then computes with the user's variables, as the user does.
 
@@ -74,7 +75,7 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
         try:
             outcome = convert_result(_evaluate(code, namespace))
         except BaseException as error:
-            # whatever the code raises is its result, after the output
+            # whatever the code raises is its result, after the output; Cancelled too
             outcome = convert_error(error)
     return outcome.after(output.text)
 
@@ -90,15 +91,16 @@ def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
         tree = ast.parse(code, name)
     except ValueError as fault:  # a null character, before Python 3.11.4
         raise SyntaxError(str(fault)) from None
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    with asyncio.Runner() as loop:
-        _run(tree, "exec", name, namespace, loop)
-        if isinstance(last, ast.Expr):
-            return _run(ast.Expression(last.value), "eval", name, namespace, loop)
-        return None
+    expression = None
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        expression = ast.Expression(last.value)
+        tree.body.pop()
+    with asyncio.Runner() as runner:
+        _run(tree, "exec", name, namespace, runner)
+        return _run(expression, "eval", name, namespace, runner) if expression else None
 
 
-def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], loop: asyncio.Runner) -> Any:
+def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], runner: asyncio.Runner) -> Any:
     compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     value = eval(compiled, namespace)  # noqa: S307  (this is the tool)
-    return loop.run(value) if compiled.co_flags & inspect.CO_COROUTINE else value
+    return runner.run(value) if compiled.co_flags & inspect.CO_COROUTINE else value

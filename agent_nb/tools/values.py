@@ -189,10 +189,6 @@ def _read_fields(value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _convert_integer(value: int) -> Any:
-    return int(value) if -_LARGEST_INT <= value < _LARGEST_INT else _write_digits(int(value))
-
-
 def _write_digits(value: int) -> str:
     try:
         return str(value)
@@ -223,7 +219,7 @@ def _convert_bytes(value: bytes | bytearray) -> str:
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((bool, type(None)), lambda v: v),
     (str, lambda v: replace_surrogates(str(v))),
-    (int, _convert_integer),
+    (int, lambda v: int(v) if -_LARGEST_INT <= v < _LARGEST_INT else _write_digits(int(v))),
     (float, _convert_float),
     ((bytes, bytearray), _convert_bytes),
     (memoryview, lambda v: _convert_bytes(v.tobytes())),

@@ -141,13 +141,11 @@ def _count_box(node: nodes.Pre | nodes.Code | nodes.Diff) -> int:
     return 1 + min(visible_lines, node.text[: MOST_LINES * LETTERS].rstrip().count("\n") + 1)
 
 
-def _count_fold(node: Fold) -> int:
-    return count_lines((*node.summary, *(node.body if node.open or node.gives_way else ())))
-
-
 # type of a node -> the function that counts its lines; other nodes take one line
 _COUNT: dict[type[Node], Callable[[Any], int]] = {
-    Fold: _count_fold,
+    Fold: lambda node: count_lines(
+        (*node.summary, *(node.body if node.open or node.gives_way else ()))
+    ),
     Stack: lambda node: count_lines(node.children),
     nodes.Box: lambda node: count_lines(node.children),
     nodes.Panel: lambda node: count_lines(step.child for step in node.steps),

@@ -204,10 +204,6 @@ def _html(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     return (Html(value, bounded(text) if isinstance(text, str) else ""),)
 
 
-def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    return (Prose(bounded(value)),) if isinstance(value, str) else ()
-
-
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     """Return LaTeX as one formula, or as markdown if it has several, or words around them."""
     if not isinstance(value, str):
@@ -222,22 +218,16 @@ def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     return (Prose(bounded(value)),)
 
 
-def _json(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    return content_nodes(value)
-
-
-def _text(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    return text_nodes(value) if isinstance(value, str) else ()
-
-
 # MIME type -> function; the richest form comes first, and the first that can be drawn is taken
 _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
     **dict.fromkeys(IMAGES, _image),
     "text/html": _html,
-    "text/markdown": _markdown,
+    "text/markdown": lambda _, value, __: (
+        (Prose(bounded(value)),) if isinstance(value, str) else ()
+    ),
     "text/latex": _latex,
-    "application/json": _json,
-    "text/plain": _text,
+    "application/json": lambda _, value, __: content_nodes(value),
+    "text/plain": lambda _, value, __: text_nodes(value) if isinstance(value, str) else (),
 }
 
 

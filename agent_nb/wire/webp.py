@@ -28,9 +28,9 @@ def without_text(data: bytes) -> bytes:
 def _select_chunks(data: bytes) -> Iterator[bytes]:
     """Yield the needed chunks; the flags in VP8X name only the metadata that is left."""
     chunks = list(_split_chunks(data))
-    orientation = next(
-        (exif.read_orientation(_strip_prefix(c)) for name, c in chunks if name == b"EXIF"), 0
-    )
+    # some programs copy the prefix `Exif` from JPEG
+    blocks = (content.removeprefix(b"Exif\0\0") for name, content in chunks if name == b"EXIF")
+    orientation = next(map(exif.read_orientation, blocks), 0)
     for name, content in chunks:
         if name == b"VP8X":
             flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if orientation else 0) if content else 0
@@ -59,8 +59,3 @@ def _split_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _make_chunk(name: bytes, content: bytes) -> bytes:
     return name + len(content).to_bytes(4, "little") + content + b"\0" * (len(content) % 2)
-
-
-def _strip_prefix(content: bytes) -> bytes:
-    """Return Exif data without the prefix that some programs copy from JPEG."""
-    return content.removeprefix(b"Exif\0\0")

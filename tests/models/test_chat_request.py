@@ -26,7 +26,9 @@ DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n
 
 def body_of(*messages, **fields):
     options = {
-        k: fields.pop(k) for k in ("grammar_taken", "router", "usage", "limit") if k in fields
+        k: fields.pop(k)
+        for k in ("grammar_taken", "router", "usage", "max_tokens_field")
+        if k in fields
     }
     if "grammar_taken" in options:
         options["grammar"] = options.pop("grammar_taken")
@@ -167,7 +169,11 @@ def test_a_grammar_is_sent_only_to_a_server_that_takes_one():
         ({"stop": "x"}, {}, {"stop": ["x"]}),
         ({"stop": ["x", "y"]}, {}, {"stop": ["x", "y"]}),
         ({"max_tokens": 5}, {}, {"max_tokens": 5}),
-        ({"max_tokens": 5}, {"limit": "max_completion_tokens"}, {"max_completion_tokens": 5}),
+        (
+            {"max_tokens": 5},
+            {"max_tokens_field": "max_completion_tokens"},
+            {"max_completion_tokens": 5},
+        ),
         ({"reasoning": "high"}, {}, {"reasoning_effort": "high"}),
         ({"reasoning": 3000}, {}, {"reasoning_effort": "medium"}),
         ({"reasoning": False}, {}, {"reasoning_effort": "none"}),

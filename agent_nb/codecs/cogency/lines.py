@@ -18,6 +18,7 @@ import msgspec
 from ... import events
 from ...wire import as_dict
 from ..foreign_values import is_number
+from ..passthrough import Shift
 from ..times import read_epoch
 
 NAME = "cogency"
@@ -123,12 +124,10 @@ def draw_piece(text: str) -> Obj:
     return {"type": "think", "content": text}
 
 
-def _shift_timestamp(value: Any, _lines: int, ms: int) -> Any:
-    return round(value + ms / 1000, 3) if is_number(value) else value
-
-
 #: Fields that grow from one piece of a thought to the next (see `passthrough`).
-SHIFTS = {"timestamp": _shift_timestamp}
+SHIFTS: dict[str, Shift] = {
+    "timestamp": lambda at, _, ms: round(at + ms / 1000, 3) if is_number(at) else at
+}
 
 
 def draw_line(event: events.Event, form: str = "") -> Obj:

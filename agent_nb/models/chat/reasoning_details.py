@@ -3,8 +3,11 @@
 Why: behind a router, Claude, Gemini and GPT must get their reasoning back, unchanged, after a tool
 call. Otherwise they reject the next request, or lose that reasoning.
 
-Rule: fragments with the same index and type are joined to one item. Encrypted fragments (with
-`data`) must have the same id too.
+Rules
+- Fragments with the same index and type are joined to one item. Encrypted fragments (with `data`)
+  must have the same id too. Without an index, the position in the list of the chunk counts.
+- Texts, summaries and data of an item are joined. Any other field keeps its newest value that is
+  not empty.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ class Details:
         self._items: dict[tuple[Any, ...], dict[str, Any]] = {}  # by index, type and id
 
     def add(self, fragments: Any) -> str:
-        """Add fragments; return their readable text."""
+        """Add a list of fragments, or a single fragment outside a list; return their text."""
         texts = []
         for position, fragment in enumerate(as_list(fragments) or [fragments]):
             if isinstance(fragment, dict):
@@ -40,6 +43,7 @@ class Details:
         ]
 
     def _merge_fragment(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
+        """Merge a fragment into the item with this key, or begin the item."""
         item = self._items.setdefault(key, {})
         for name, value in fragment.items():
             if name in _JOINED and isinstance(value, str) and isinstance(item.get(name), str):

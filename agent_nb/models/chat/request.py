@@ -1,7 +1,7 @@
 """Encode a request for chat completions.
 
-Why: most servers speak this API, but not all of it. A field that some servers refuse is sent only
-if the caller of `encode` allows it.
+Why: most servers speak this API, but not all of it. The caller of `encode` names the differences;
+other optional fields are sent if a setting or a tool needs them.
 
 Rules
 - Results become `tool` messages, one per call; one user message after them holds their pictures.
@@ -15,6 +15,7 @@ Rules
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -38,6 +39,7 @@ from .decoder import PROVIDER
 
 # settings that the API has under the same names
 _PLAIN = ("temperature", "top_p", "seed")
+_ERROR = re.compile(r'\s*(?:\{")?error', re.IGNORECASE)  # the beginning of a result that says so
 
 
 def encode(
@@ -47,12 +49,12 @@ def encode(
     grammar: bool = False,
     router: bool = False,
     usage: bool = True,
-    limit: str = "max_tokens",
+    max_tokens_field: str = "max_tokens",
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `grammar`: the server takes a grammar. `router`: it reads OpenRouter's `reasoning`. `usage`: ask
-    for usage. `limit`: the API's field for the setting `max_tokens`.
+    for usage. `max_tokens_field`: the server's field for the setting `max_tokens`.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -68,19 +70,19 @@ def encode(
     settings = check_settings(request.settings)
     body |= {name: settings[name] for name in _PLAIN if name in settings}
     if "max_tokens" in settings:
-        body[limit] = settings["max_tokens"]
+        body[max_tokens_field] = settings["max_tokens"]
     if "stop" in settings:
         body["stop"] = list_stops(settings["stop"])
     if "reasoning" in settings:
-        body |= _encode_reasoning(settings["reasoning"], router=router)
+        body |= _write_reasoning(settings["reasoning"], router=router)
     if request.output is not None:
-        schema = encode_output(request.output)
+        schema = write_schema(request.output)
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     add_extra_body(body, settings)
     return body
 
 
-def encode_output(output: OutputSchema) -> dict[str, Any]:
+def write_schema(output: OutputSchema) -> dict[str, Any]:
     """Return the schema of the answer as OpenAI's APIs take it; strict if it has a strict form."""
     strict = make_strict(output.schema, OPENAI)
     schema = output.schema if strict is None else strict
@@ -99,7 +101,7 @@ def write_tool(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _encode_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
+def _write_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
     if not router:
         return {"reasoning_effort": read_effort(value)}
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -111,14 +113,15 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
     """Yield the messages of `history` in the form of the API."""
     for message in history:
         if message.role == "assistant":
-            yield _encode_assistant(message)
+            yield _write_assistant(message)
             continue
         other_blocks: list[Block] = []
         pictures: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ResultBlock):
-                yield {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
-                pictures += name_pictures(block)
+                content = write_result(block)
+                yield {"role": "tool", "tool_call_id": block.call_id, "content": content}
+                pictures += label_pictures(block)
             else:
                 other_blocks.append(block)
         other_blocks = [*pictures, *other_blocks]
@@ -129,7 +132,7 @@ def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
             }
 
 
-def name_pictures(block: ResultBlock) -> list[Block]:
+def label_pictures(block: ResultBlock) -> list[Block]:
     """Return a text that names a result, then its pictures; [] without pictures.
 
     The pictures need a user message, since a `tool` message holds only text.
@@ -139,11 +142,11 @@ def name_pictures(block: ResultBlock) -> list[Block]:
     return [TextBlock(f"Pictures of {block.name} (call {block.call_id}):"), *block.pictures]
 
 
-def result_text(block: ResultBlock) -> str:
-    """Return the text of a result for the model; "Error: " precedes a failure that names none."""
-    if not block.error or block.content.lstrip()[:8].lower().startswith(("error", '{"error')):
-        return block.content
-    return f"Error: {block.content}"
+def write_result(block: ResultBlock) -> str:
+    """Return the text of a result; a failure that does not say so itself begins with "Error: "."""
+    if block.error and not _ERROR.match(block.content):
+        return f"Error: {block.content}"
+    return block.content
 
 
 def _write_content(blocks: list[Block]) -> str | list[dict[str, Any]]:
@@ -160,7 +163,7 @@ def _write_piece(block: Block) -> dict[str, Any] | None:
     return None
 
 
-def _encode_assistant(message: Message) -> dict[str, Any]:
+def _write_assistant(message: Message) -> dict[str, Any]:
     """Return a message of the model, with its reasoning if it calls tools."""
     calls = [block for block in message.blocks if isinstance(block, CallBlock)]
     encoded: dict[str, Any] = {

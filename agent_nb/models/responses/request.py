@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ..chat.request import encode_output, name_pictures, result_text, write_arguments
+from ..chat.request import label_pictures, write_arguments, write_result, write_schema
 from ..messages import (
     Block,
     CallBlock,
@@ -77,7 +77,7 @@ def encode(
             **({"summary": "auto"} if summary else {}),
         }
     if request.output is not None:
-        body["text"] = {"format": {"type": "json_schema", **encode_output(request.output)}}
+        body["text"] = {"format": {"type": "json_schema", **write_schema(request.output)}}
     add_extra_body(body, settings, "text")
     return body
 
@@ -95,7 +95,7 @@ def write_tool(spec: ToolSpec) -> dict[str, Any]:
 
 def _move_pictures(message: Message) -> Message:
     """Return a message with the pictures of its results as blocks after them."""
-    pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in name_pictures(b)]
+    pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in label_pictures(b)]
     bare = [
         msgspec.structs.replace(b, pictures=()) if isinstance(b, ResultBlock) else b
         for b in message.blocks
@@ -157,7 +157,7 @@ def _write_item(block: Block) -> dict[str, Any] | None:
 
 
 def _write_output(block: ResultBlock) -> str | list[dict[str, Any]]:
-    text = result_text(block)
+    text = write_result(block)
     if not block.pictures:
         return text
     blocks: list[Block] = [TextBlock(text), *block.pictures]

@@ -135,10 +135,6 @@ def _describe_text(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, 
     return head, event.content.strip()
 
 
-def _describe_call(event: e.Call, _: Calls) -> tuple[str, str]:
-    return f"call {event.name}", _format_value(event.args)
-
-
 def _describe_approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
     """Return a decision, with the arguments if the user changed them."""
     if event.stage != "decided":
@@ -156,30 +152,20 @@ def _describe_result(event: e.Result, _: Calls) -> tuple[str, str]:
     return f"result {event.name}", f"{status}{as_text(event.content)}"
 
 
-def _describe_error(event: e.Error, _: Calls) -> tuple[str, str] | None:
-    return None if event.code == "retry" else (f"error {event.code}", event.message)
-
-
-def _describe_interrupt(event: e.Interrupt, _: Calls) -> tuple[str, str]:
-    return "interrupt", f"{event.reason} {event.detail}".strip()
-
-
-def _describe_end(event: e.End, _: Calls) -> tuple[str, str] | None:
-    return None if event.span else ("end", event.status)
-
-
 # by type of event: the function that returns (head, body) of its part, None if it is not compared
 _DESCRIBE: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
     e.RunStart: _describe_start,
     e.User: _describe_text,
     e.Think: _describe_text,
     e.Respond: _describe_text,
-    e.Call: _describe_call,
+    e.Call: lambda event, _: (f"call {event.name}", _format_value(event.args)),
     e.Approval: _describe_approval,
     e.Result: _describe_result,
-    e.Error: _describe_error,
-    e.Interrupt: _describe_interrupt,
-    e.End: _describe_end,
+    e.Error: lambda event, _: (
+        None if event.code == "retry" else (f"error {event.code}", event.message)
+    ),
+    e.Interrupt: lambda event, _: ("interrupt", f"{event.reason} {event.detail}".strip()),
+    e.End: lambda event, _: None if event.span else ("end", event.status),
 }
 
 

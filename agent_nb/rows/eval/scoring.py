@@ -121,9 +121,8 @@ class ColumnScore:
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digests of the expected values."""
-        return {
-            "expected": [digest_value(_plain_expected(c.row.get(self._column))) for c in candidates]
-        }
+        expected = (_unwrap_expected(c.row.get(self._column)) for c in candidates)
+        return {"expected": [digest_value(nearest_json(value)[0]) for value in expected]}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""
@@ -171,11 +170,6 @@ def _unwrap_expected(expected: Any) -> Any:
         expected = expected.value
     # a list column of a frame that was read from Parquet holds arrays
     return expected.tolist() if type(expected).__name__ == "ndarray" else expected
-
-
-def _plain_expected(value: Any) -> Any:
-    """Return an expected value as plain JSON, for its digest."""
-    return nearest_json(_unwrap_expected(value))[0]
 
 
 def failed_score(candidate: Candidate, why: str) -> Score:

@@ -8,7 +8,8 @@ Why: other programs read the same file, so that the user describes a server once
 Rules
 - The nearest file in the run's folder or above it is read. It may be a stranger's, so reading it
   starts nothing.
-- A fault of one entry is kept in `faults`, so that the other entries can be used.
+- A fault of one entry is kept in `faults`, so that the other entries can be used. A key that stands
+  twice, also inside an entry, is a fault of the whole file.
 - An entry with `"disabled": true` is left out. Keys of other programs are ignored, so that none of
   them, such as a list of allowed tools, can allow anything here.
 """
@@ -53,8 +54,8 @@ class ConfigFile(msgspec.Struct, frozen=True):
     faults: dict[str, str] = {}
 
     @property
-    def title(self) -> str:
-        """Where the servers come from; without a file, how to write one."""
+    def heading(self) -> str:
+        """The line above a list of the servers; without a file, how to write one."""
         if self.path is None:
             return f"There is no {MCP_FILE}. {_ADVICE}"
         return f"Servers of {shorten_path(self.path)}"
@@ -113,8 +114,8 @@ def _read_entries(content: bytes, shown: str) -> dict[str, Any]:
     if len(content) > _LARGEST_FILE:
         raise UsageError(f"{shown} is larger than 1 MB.")
     try:
-        top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_check_keys)
-    except _TwiceError as fault:
+        top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_make_object)
+    except _DuplicateKeyError as fault:
         raise UsageError(f"{shown}: the key {quote_ascii(str(fault))} stands twice.") from None
     except (ValueError, RecursionError) as fault:
         where = f", line {fault.lineno}" if isinstance(fault, json.JSONDecodeError) else ""
@@ -129,18 +130,18 @@ def _read_entries(content: bytes, shown: str) -> dict[str, Any]:
     return entries
 
 
-class _TwiceError(ValueError):
-    """A key stands twice in one object."""
+class _DuplicateKeyError(ValueError):
+    """A key stands twice in one object; `json` would silently take the last value."""
 
 
-def _check_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object. Raises _TwiceError: `json` would take the last value."""
-    entries: dict[str, Any] = {}
+def _make_object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the JSON object of (key, value) pairs. Raises _DuplicateKeyError."""
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in entries:
-            raise _TwiceError(key[:80])
-        entries[key] = value
-    return entries
+        if key in members:
+            raise _DuplicateKeyError(key[:80])
+        members[key] = value
+    return members
 
 
 def _read_server(name: str, entry: Any, path: Path) -> Server:
@@ -202,7 +203,10 @@ class _Fields:
         return dict(zip(names, values, strict=True))
 
     def _check_text(self, what: str, value: Any) -> str:
-        # equal if it is short enough and has no half of a character, which UTF-8 cannot hold
-        if isinstance(value, str) and value == replace_surrogates(value)[:_LONGEST_TEXT]:
+        if (
+            isinstance(value, str)
+            and len(value) <= _LONGEST_TEXT
+            and value == replace_surrogates(value)  # UTF-8 cannot hold half of a character
+        ):
             return value
         raise self.make_fault(f"{what} must be a text of {_LONGEST_TEXT:,} characters at most")

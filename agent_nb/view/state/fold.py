@@ -284,10 +284,10 @@ class RunView:
         elif event.kind == "context" and isinstance(fields.get("text"), str):
             changed = fields.get("changed")
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            self._notes.add_card_of_own(event)
+            self._notes.add_special_state(event)
         elif event.kind == "model" and isinstance(fields.get("model"), str):
             self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
-            self._notes.add_card_of_own(event)
+            self._notes.add_special_state(event)
         elif event.kind == "mcp":
             self._calls.add_server(fields)
         elif event.kind == "window" and fields:

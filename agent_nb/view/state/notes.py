@@ -4,7 +4,8 @@ Why: an event without a card of its own must be visible too, but hundreds in a r
 the answers.
 
 Rules
-- Consecutive events of one kind are one card.
+- Consecutive events with the same kind of card are one card. States without a special card, of
+  whatever `event.kind`, have the card kind `state`.
 - Two extensions are not shown: opaque blocks, which a later request only sends back to their
   provider, and the bytes of taped calls.
 """
@@ -14,12 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...events import RESEND, Extension, State, Unknown
+from ...record import PackedExchange
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 
-# namespace and name of a taped call; joined, since it is a value in records and no module path
-TAPED = (".".join(("agent_nb", "tape")), "exchange")
-OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
+_TAPED = (PackedExchange.NAMESPACE, PackedExchange.EVENT["name"])
+_CARD_KINDS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
 
 
 class Notes:
@@ -36,26 +37,26 @@ class Notes:
         self._add("state", event.kind or "state", event.payload, before)
         self._states[event.kind] = self._states[""] = event.payload
 
-    def add_card_of_own(self, event: State) -> None:
+    def add_special_state(self, event: State) -> None:
         """Add a state whose kind has a card of its own: the notebook's context, another model."""
         self._add(event.kind, event.kind, event.payload)
 
     def add_extension(self, event: Extension) -> None:
         """Add an extension, except a provider's opaque block and the bytes of a taped call."""
-        if event.name != RESEND and (event.namespace, event.name) != TAPED:
-            kind = OWN_EXTENSIONS.get((event.namespace, event.name), "extension")
+        if event.name != RESEND and (event.namespace, event.name) != _TAPED:
+            card_kind = _CARD_KINDS.get((event.namespace, event.name), "extension")
             title = ".".join(p for p in (event.namespace, event.name) if p) or "extension"
-            self._add(kind, title, event.payload)
+            self._add(card_kind, title, event.payload)
 
     def add_unknown(self, event: Unknown) -> None:
         """Add an event of a type that a newer version wrote."""
         self._add("extension", event.kind or "unknown", event.payload)
 
-    def _add(self, kind: str, title: str, payload: Any, before: Any = MISSING) -> None:
+    def _add(self, card_kind: str, title: str, payload: Any, before: Any = MISSING) -> None:
         """Add an event to the last card if it has this kind, else to a new card."""
         card = self._cards.cards[-1] if self._cards.cards else None
-        if not isinstance(card, NoteCard) or card.kind != kind:
-            card = NoteCard(self._cards.new_key(kind), kind)
+        if not isinstance(card, NoteCard) or card.kind != card_kind:
+            card = NoteCard(self._cards.new_key(card_kind), card_kind)
             self._cards.add(card)
         card.items.append((title, payload))
         card.before.append(before)

@@ -4,7 +4,7 @@ Why: the page is painted while the user types or presses, and must not take the 
 
 Rules
 - A control stays the same widget while its label and state change.
-- Its messages arrive also while the cell runs (`beside_cell`).
+- Its messages arrive also while the cell runs, if each is acknowledged (`beside_cell`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CODE_ROWS = 2  # of an area for code, at least
 
 
 class Buttons(Slot):
-    """A row of buttons; a button keeps its widget while its key stays in the row."""
+    """A row of buttons; a button keeps its widget, tone and hint while its key stays in the row."""
 
     classes = ("agent-nb-buttons",)
 
@@ -50,7 +50,7 @@ class Buttons(Slot):
         button = self._buttons.get(node.key)
         self._nodes[node.key] = node  # the payload of a press is that of the latest node
         if button is None:
-            self.kit.sent += 2  # the button and its style
+            self.kit.sent += 2  # messages: the button and its style
             style = {"ok": "primary", "bad": "danger"}.get(node.tone, "")
             # Enabled below, after `on_click`: a press before that would be lost.
             button = w.Button(
@@ -81,14 +81,12 @@ class Head(Slot):
     def update(self, node: nodes.Row) -> None:
         """Show the row; what did not change is not sent, since the node is new with every event."""
         value = html.draw_html(node)
+        self._buttons.update(nodes.Buttons(node.buttons))
         if not self.widgets:
             self._line = self.kit.html(value)
-            # here too, because the first update makes the widgets that go into the box
-            self._buttons.update(nodes.Buttons(node.buttons))
             children = [self._line, *self._buttons.widgets]
             self.widgets = [self.kit.box(children, *self.classes, across=True)]
         self.kit.set(self._line, "value", value)
-        self._buttons.update(nodes.Buttons(node.buttons))
 
 
 class Form(Stack):
@@ -124,7 +122,7 @@ class Editor(Slot):
         self._faults: list[Any] = []  # widgets: one below each field, then one below all
 
     def update(self, node: nodes.Editor) -> None:
-        """Make the fields once for each question, so that typed text stays; show the faults."""
+        """Show the faults; keep fields of the same question, names and kinds with their text."""
         present = (self._about, [(f.name, f.kind) for f, _ in self._fields])
         if not self.widgets or present != (node.about, [(f.name, f.kind) for f in node.fields]):
             self._make(node)
@@ -165,8 +163,8 @@ class Editor(Slot):
 
 
 def make_field(field: nodes.Field, kit: Kit) -> Any:
-    """Return the widget of a field; it sends text when it loses the focus, so before a press."""
-    kit.sent += 2  # the widget and its style
+    """Return the widget of a field; a typed text is sent when the focus leaves it for a button."""
+    kit.sent += 2  # messages: the widget and its style
     label = visible.show_hidden(field.name) or '""'
     if field.name == fields.OTHERS:
         label = "other arguments"
