@@ -70,7 +70,8 @@ class PictureComparison(msgspec.Struct, frozen=True):
         for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
             comparison = cls.of_pair(*pair, same_text)
             if comparison.difference:
-                noun = "display" if any(map(_is_display, pair)) else "figure"
+                is_display = any(isinstance(p, Mapping) and Shown(p).display for p in pair)
+                noun = "display" if is_display else "figure"
                 return cls(f"{noun} {number}: {comparison.difference}", unseen, note)
             unseen, note = unseen or comparison.unseen, note or comparison.note
         return cls(unseen=unseen, note=note)
@@ -116,10 +117,6 @@ class PictureComparison(msgspec.Struct, frozen=True):
         if figure or old_data is not None or new_data is not None:
             return _compare_figure_pixels(old, new, "a figure without data of what it shows")
         return _compare_pixels(old, new, tiles=True)
-
-
-def _is_display(picture: Picture) -> bool:
-    return isinstance(picture, Mapping) and bool(Shown(picture).display)
 
 
 def _name_kind(picture: Picture | None) -> str:

@@ -99,6 +99,15 @@ def test_a_remote_run_is_shown_and_left_in_the_namespace(line, remote, loaded, c
     assert "Far away." in capsys.readouterr().out
 
 
+def test_a_fault_that_is_no_answer_of_the_server_ends_the_cell(line, remote, monkeypatch):
+    async def follow(attached, screen=None):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("agent_nb.external.attached_run.Attached.follow", follow)
+    with pytest.raises(ValueError, match="a bug"):
+        line(f"%agent attach {remote.url}")
+
+
 def test_it_can_be_assigned(line, remote, loaded):
     remote.whole()
     line(f"run = %agent attach {remote.url}")

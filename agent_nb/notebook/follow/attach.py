@@ -149,8 +149,8 @@ class AttachRun(FollowRun):
         cards = make_cards(actions=actions, title=lambda: attached.title)
         attached.set_run_callback(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
-        if isinstance(driver.fault, AgentError) and not attached.logs:
-            if mode == "live" or recorded is None:
+        if isinstance(driver.fault, Exception) and not attached.logs:
+            if mode == "live" or recorded is None or not isinstance(driver.fault, AgentError):
                 raise driver.fault
             return self._replay(recorded, make_cards)
         detached = print_stop_advice(attached) if attached.detached else ""
