@@ -95,7 +95,7 @@ class MarkdownWriter:
         self._terminal = terminal
         self._splitter = Splitter()
         self._written = 0  # lines of the open block that are returned already
-        self._drawn = 0  # characters of the open end when it was drawn last
+        self._drawn = 0  # characters of the open end when it was last looked at
         self._blocks = 0  # blocks of which a line has been returned
 
     def feed(self, text: str) -> list[str]:
@@ -130,10 +130,10 @@ class MarkdownWriter:
         # a long open end is drawn at each growth by a fixed share: linear time in all
         if size - self._drawn < size // GROWTH:
             return []
+        self._drawn = size
         source = _select_settled(tail.source)
         if not source:
             return []
-        self._drawn = size
         # only the first block: another one may have begun in the same lines (a list below a text)
         lines = self._draw(msgspec.structs.replace(tail, source=source), most_blocks=1)
         if not _begins_code(source) or not self._terminal.styled:
