@@ -108,8 +108,8 @@ def to_builtins(event: Event) -> dict[str, Any]:
         whole = event.payload | {k: v for k, v in obj.items() if k in ENVELOPE}
         return whole | {"type": event.kind} if isinstance(whole.get("type"), str) else whole
     extra = obj.pop("extra", None) or {}
-    # a foreign field named like one of ours stays in `extra`, else it would replace ours; only a
-    # foreign `extra` that is no object can be told from ours
+    # A foreign field named like one of ours stays in `extra`, else it would replace ours. A foreign
+    # `extra` that is not an object may stand beside ours: readers do not confuse the two.
     same_name = {k: v for k, v in extra.items() if k == "type" or k in event.__struct_fields__}
     if same_name and (len(same_name) > 1 or isinstance(same_name.get("extra", {}), dict)):
         others = {k: v for k, v in extra.items() if k not in same_name}

@@ -5,8 +5,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# A loopback address that only Linux has unasked. Whoever goes on trying a port of 127.0.0.1 that
-# was another test's before does not count here.
+# Linux accepts all of 127.0.0.0/8, other systems only 127.0.0.1. A client that still tries the port
+# of an earlier test on 127.0.0.1 does not reach this address, so it is not counted.
 OWN_ADDRESS = "127.71.0.1" if sys.platform == "linux" else "127.0.0.1"
 CHUNKS = (
     {"delta": {"content": "Hello."}, "index": 0},

@@ -475,6 +475,8 @@ def test_a_question_is_answered(rig):
         ("POST", "/runs/none/cancel", None, 404),
         ("GET", "/nowhere", None, 404),
         ("PUT", "/runs", None, 405),
+        ("GET", "/runs/x/cancel", None, 405),
+        ("GET", "/runs/x/approvals/c", None, 405),
         ("POST", "/runs", b"{", 422),
         ("POST", "/runs", b"[]", 422),
         ("POST", "/runs", b'{"message":" "}', 422),

@@ -143,7 +143,7 @@ class FrameOrder:
         """Return the held frames that are due now."""
         out = []
         for number, is_reply in self._list_held_keys():
-            # a reply may have the id of the frame before it, which is no longer the one that is due
+            # taken too: a reply that repeats the id of the frame before it
             if not self._is_due(number) and self._next is not None and number > self._next:
                 break
             out.append(self._held.pop((number, is_reply)))

@@ -30,7 +30,14 @@ class _RunId(StringConvertor):
     regex = ".*[^/]"
 
 
+class _LoneRunId(StringConvertor):
+    """A run id at the end of a path. An action is not part of it: GET for one is a 405."""
+
+    regex = "(?!.*/(?:cancel$|approvals/)).*[^/]"
+
+
 register_url_convertor("run_id", _RunId())
+register_url_convertor("lone_run_id", _LoneRunId())
 
 
 class _Guard:
@@ -97,7 +104,7 @@ def create_app(
         Route("/runs/{run:run_id}/events", endpoints.events),
         Route("/runs/{run:run_id}/cancel", endpoints.cancel, methods=["POST"]),
         Route("/runs/{run:run_id}/approvals/{call:path}", endpoints.approve, methods=["POST"]),
-        Route("/runs/{run:run_id}", endpoints.show_run),  # the last: it would match the others
+        Route("/runs/{run:lone_run_id}", endpoints.show_run),  # the last: it would match `/events`
     ]
     return Starlette(
         routes=routes, middleware=middleware, exception_handlers={HTTPException: _error_response}

@@ -3,8 +3,8 @@
 Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
 
 Rules
-- A keyword whose value has the wrong type, NaN and infinities included, is dropped. The name of an
-  argument is no keyword, even if it is `type` or `enum`.
+- A keyword whose value has the wrong type, NaN and infinities included, is dropped. Arguments may
+  be named like keywords (`type`, `enum`): their names stay.
 - Characters that people cannot see are removed from all texts, since the model reads them.
 - The top is the schema of an object without alternatives, which providers refuse there; the server
   still checks the arguments against them.

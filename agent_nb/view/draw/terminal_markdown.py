@@ -159,8 +159,8 @@ def _select_settled(source: str) -> str:
     has_row = "|" in source.partition("\n")[0]
     if has_row or source.lstrip().startswith(("$$", "\\[", "\\begin")):
         return ""  # a table needs its last row for the widths, a formula its end
-    words = source[: _end_of_words(source, 0, len(source))]
-    return words[: _end_of_decided(words)]
+    whole_words = source[: _end_of_words(source, 0, len(source))]
+    return whole_words[: _end_of_decided(whole_words)]
 
 
 def _end_of_words(source: str, begin: int, end: int) -> int:
