@@ -210,9 +210,8 @@ class _Reader:
 
     async def _read_connection(self, after: str) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of one connection that asks for the events after the id `after`."""
-        headers = httpx.Headers(
-            {"Accept": ACCEPT}, encoding="utf-8"
-        )  # an id may hold any character
+        # UTF-8: an id may hold any character
+        headers = httpx.Headers({"Accept": ACCEPT}, encoding="utf-8")
         if after:
             headers["Last-Event-ID"] = after.strip(" \t")  # blanks around a value are no part of it
         url = _add_id(self._url, after) if after and self._id_in_address else self._url

@@ -205,9 +205,8 @@ def server_of(path: Path, alias: str) -> Server:
     """Return the process's server for a file of weights; a new one if loading has failed."""
     with _lock:
         server = _servers.get(path)
-        if (
-            server is None or server.loading.now.state == "failed"
-        ):  # the file may be another one now
+        # after a failure, the file may have been replaced
+        if server is None or server.loading.now.state == "failed":
             server = _servers[path] = Server(path, alias)
         return server
 

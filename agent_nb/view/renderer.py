@@ -267,9 +267,8 @@ class Renderer:
     def _fold(self) -> None:
         """Fold the events present now: with later ones, a flood would never let a paint begin."""
         with self._lock:
-            if (
-                self._pending
-            ):  # `_dirty` is set, never copied: a press on another thread sets it too
+            # only ever set here: a press on another thread may set it at the same time
+            if self._pending:
                 self._dirty = True
             items, self._pending = self._pending, []
         for item in items:

@@ -45,12 +45,8 @@ _ACTIVE_ELEMENT = re.compile(r"<(?:script|iframe|object|embed|audio|video|canvas
 _model_id = re.compile(r"[\w-]{1,64}").fullmatch
 _LONGEST_NOTE = 300  # characters
 _NO_OBJECT = "it is not an object of JSON"
-_NO_JSON = (
-    ValueError,
-    TypeError,
-    RecursionError,
-    OverflowError,
-)  # what writing other values raises
+# what writing raises for a value that is not JSON
+_NO_JSON = (ValueError, TypeError, RecursionError, OverflowError)
 
 
 class Shown(dict[str, Any]):
