@@ -24,22 +24,28 @@ from ..wire import encode_canonical
 from .figure_data import SameText
 from .side_by_side import common_prefix_length
 
-_KIND_NAMES = {  # MIME type that is compared -> its name for people; `_CHART` adds the charts
+# MIME type of a text that is compared -> its name for people
+_TEXT_NAMES = {
     "text/html": "HTML",
     "image/svg+xml": "SVG",
     "text/markdown": "Markdown",
     "text/latex": "LaTeX",
-    "application/json": "JSON",
 }
+_JSON = "application/json"
 _CHART = re.compile(r"application/vnd\.(vega|vegalite|plotly)\.v\d[\w.]*\+json")
 # MIME types that are compared elsewhere, or not shown to people
 _ELSEWHERE = re.compile(r"text/plain|image/(?:png|jpeg|gif|webp)|application/vnd\.agent-nb\..*")
 _MARKUP = frozenset({"text/html", "image/svg+xml"})
+# The next two patterns take linear time on any text: a part that is never closed ends with the
+# text, as in a browser, or where the next one opens.
 # parts of markup that are not visible
-_UNSEEN = re.compile(r"<!--.*?-->|<metadata\b.*?</metadata>", re.DOTALL | re.IGNORECASE)
-# the code in markup, as opposed to its text: tags, and whole styles and scripts
+_UNSEEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<metadata\b(?:(?!<metadata\b).)*?</metadata>", re.DOTALL | re.IGNORECASE
+)
+# the code in markup, as opposed to its text: whole styles and scripts, and tags
 _CODE = re.compile(
-    r"(<style\b.*?</style\s*>|<script\b.*?</script\s*>|<[^>]*>)", re.DOTALL | re.IGNORECASE
+    r"(<style\b.*?(?:</style\s*>|\Z)|<script\b.*?(?:</script\s*>|\Z)|<[a-z/!?][^>]*(?:>|\Z))",
+    re.DOTALL | re.IGNORECASE,
 )
 # an id that markup or a script defines
 _ID = re.compile(r"""(?:\bid\s*=\s*|["']id["']\s*:\s*)["']?([\w-]+)""")
@@ -62,30 +68,26 @@ class DisplayPair(msgspec.Struct, frozen=True):
 
         `same_text` decides whether two texts that are not identical count as equal.
         """
-        for kind in self.recorded:
+        for kind, recorded in self.recorded.items():
             name = self.kind_name(kind)
-            if not name or kind not in self.fresh:
-                continue
-            old, new = (_normalize(kind, side[kind]) for side in (self.recorded, self.fresh))
-            if old != new and not same_text(old, new):
-                return f"its {name} differs: {_cut_excerpts(old, new)}"
+            if name and kind in self.fresh:
+                old, new = _normalize(kind, recorded), _normalize(kind, self.fresh[kind])
+                if old != new and not same_text(old, new):
+                    return f"its {name} differs: {_cut_excerpts(old, new)}"
         return ""
 
     def uncompared_kinds(self) -> list[str]:
         """Return the MIME types that people see and nothing compares, here or elsewhere."""
-        recorded, fresh = self.recorded, self.fresh
-        return [
-            kind
-            for kind in dict.fromkeys([*recorded, *fresh])
-            if not _ELSEWHERE.fullmatch(kind)
-            and not (self.kind_name(kind) and kind in recorded and kind in fresh)
-        ]
+        compared = set(filter(self.kind_name, self.recorded.keys() & self.fresh.keys()))
+        kinds = {**self.recorded, **self.fresh}
+        return [k for k in kinds if k not in compared and not _ELSEWHERE.fullmatch(k)]
 
     @staticmethod
     def kind_name(kind: str) -> str:
         """Return the name for people of a MIME type that is compared, "" for other types."""
-        chart = _CHART.fullmatch(kind)
-        return f"{chart[1]} chart" if chart else _KIND_NAMES.get(kind, "")
+        if chart := _CHART.fullmatch(kind):
+            return f"{chart[1]} chart"
+        return "JSON" if kind == _JSON else _TEXT_NAMES.get(kind, "")
 
     @staticmethod
     def is_chart(kind: str) -> bool:
@@ -97,19 +99,27 @@ def _normalize(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; the ids of markup and charts are numbers."""
     text = _to_text(kind, content)
     if kind in _MARKUP:
-        parts = _CODE.split(_UNSEEN.sub("", text))
-        code = parts[1::2]  # `_CODE` has a group, so that every second part is code
-        ids = (name for piece in code for name in _ID.findall(piece) + _GENERATED.findall(piece))
-        names = _number_ids(ids)
-        return "".join(_rename_ids(part, names) if n % 2 else part for n, part in enumerate(parts))
+        return _normalize_markup(text)
     if _CHART.fullmatch(kind):  # JSON: its ids are numbered names and UUIDs
         return _rename_ids(text, _number_ids(_GENERATED.findall(text)))
     return text
 
 
+def _normalize_markup(text: str) -> str:
+    """Return markup without its invisible parts, with numbers in place of the ids in its code."""
+    # `_CODE` has one group: `split` returns text and code in turn
+    parts = _CODE.split(_UNSEEN.sub("", text))
+    code = parts[1::2]
+    numbers = _number_ids(
+        i for piece in code for i in _ID.findall(piece) + _GENERATED.findall(piece)
+    )
+    parts[1::2] = [_rename_ids(piece, numbers) for piece in code]
+    return "".join(parts)
+
+
 def _to_text(kind: str, content: Any) -> str:
     """Return the content of one MIME type as text; JSON, also a JSON string, in canonical form."""
-    if kind in _KIND_NAMES and kind != "application/json" and isinstance(content, str | list):
+    if kind in _TEXT_NAMES and isinstance(content, str | list):
         # nbformat may store a text as the list of its lines; `join` also takes the text itself
         return "".join(map(str, content))
     if DisplayPair.kind_name(kind) == "plotly chart" and isinstance(content, dict):

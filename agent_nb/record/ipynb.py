@@ -105,8 +105,11 @@ def load_notebook(path: str | Path) -> dict[str, Any]:
 
 
 def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
-    """Write a notebook file atomically, indented as the existing file. Raises OSError."""
-    target = Path(path)
+    """Write a notebook file atomically, indented as the existing file; a link to it stays.
+
+    Raises OSError.
+    """
+    target = Path(os.path.realpath(path))
     text = json.dumps(nb, ensure_ascii=False, indent=_read_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

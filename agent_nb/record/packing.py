@@ -43,7 +43,8 @@ PLAIN_TYPES = frozenset({bool, int, float, type(None)})
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3  # characters; a shorter path, such as "/", would match everywhere
 _LONGEST_DECIMAL = 10_000  # bits; longer integers are written in hexadecimal, in linear time
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
+# possessive `++`: in another text, a long run of blanks must not take quadratic time
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]++={0,2}\s*").fullmatch
 
 
 def hash_text(text: str, like: str = EXACT) -> str:

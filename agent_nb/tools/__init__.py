@@ -6,11 +6,11 @@ tools. Other rooms collect the tools of a run, run calls, and describe the varia
 Order of imports, lowest level first: base, capture, chart_notes, docstrings, figure_artists,
   offered_code, paths, plain_schema, safe_types, source_text, threads, values, variable_facts,
   wrappers
-< command_line, display, file_digests, frames, plain_values, reads, text_excerpt
-< charts, signature, source
+< command_line, display, failures, file_digests, frames, plain_values, reads, text_excerpt
+< charts, running_call, signature, source
 < pictures
 < kernel_permissions, project_source, results, schema
-< call_displays, decorator, running_call
+< call_displays, decorator
 < add_cell, describe, execution, files, mcp, policy, python, shell
 < approval, policy_file, toolset, variables
 < policy_check, runner
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .describe import describe_variable as describe_variable
     from .describe import list_variables as list_variables
     from .describe import user_variables as user_variables
+    from .failures import convert_error as convert_error
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
     from .mcp.config_file import read_servers as read_servers
     from .mcp.hub import HUB as HUB
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from .policy_file import read_policy_offer as read_policy_offer
     from .project_source import ProjectSearch as ProjectSearch
     from .reads import find_used_variables as find_used_variables
-    from .results import convert_error as convert_error
     from .runner import ToolRunner as ToolRunner
     from .running_call import Job as Job
     from .safe_types import defines_name as defines_name
@@ -84,6 +84,7 @@ _NAMES = {
     "chart_notes": "remove_chart_notes",
     "decorator": "as_tool clean_name",
     "describe": "describe_variable list_variables user_variables",
+    "failures": "convert_error",
     "kernel_permissions": "KERNEL_PERMISSIONS",
     "mcp.config_file": "read_servers",
     "mcp.hub": "HUB",
@@ -96,7 +97,6 @@ _NAMES = {
     "policy_file": "read_policy_offer",
     "project_source": "ProjectSearch",
     "reads": "find_used_variables",
-    "results": "convert_error",
     "runner": "ToolRunner",
     "running_call": "Job",
     "safe_types": "defines_name module_name one_line public_name text_entries type_name",

@@ -28,7 +28,7 @@ _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 _FIELD = re.compile(r"^\s*[:@](?P<field>\w+)(?:\s+(?P<rest>[^:]*))?:(?!`)\s*(?P<text>.*)$")
 # the first line of a parameter's entry: Google `x (list of (int, str)): …`, NumPy `x, y : int`
 _GOOGLE_ENTRY = re.compile(
-    r"^(?P<names>\*{0,2}\w+)\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*:\s*(?P<text>.*)$"
+    r"^(?P<names>\*{0,2}\w+)\s*(?:\((?:[^()]|\([^()]*\))*\)\s*)?:\s*(?P<text>.*)$"
 )
 _NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 # reST fields that describe a parameter, and all that end the description

@@ -28,12 +28,14 @@ from ..errors import Cancelled
 from ..events import Result, adapt_tool_event, is_tool_event
 from ..host import mark_foreign
 from ..wire import Redaction
-from . import results
 from .base import Outcome, Tool, ToolContext, Update
 from .call_displays import CallDisplays
 from .capture import OutputCapture
 from .decorator import is_async
+from .failures import convert_error
 from .pictures import Figures
+from .results import convert_result
+from .running_call import convert_update
 from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
 
@@ -51,7 +53,7 @@ class _Conversion(msgspec.Struct, frozen=True):
 
     def convert(self, value: Any) -> Outcome:
         """Return the outcome of a call that returned `value`."""
-        return results.convert_result(value, self.limit, self.render, self.figures)
+        return convert_result(value, self.limit, self.render, self.figures)
 
     def needs_worker(self, value: Any) -> bool:
         """Return whether the conversion may take too long for the event loop."""
@@ -95,7 +97,7 @@ async def _call_and_convert(
         sync_call = partial(_call_sync, call, context, conversion, prints)
         caught = await _run_on_thread(tool, sync_call, context)
         if caught.error is not None:
-            return results.convert_error(caught.error)
+            return convert_error(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
         with prints.captured():
@@ -103,7 +105,7 @@ async def _call_and_convert(
     except BaseException as error:  # a KeyboardInterrupt that leaves a task would end the loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise
-        return results.convert_error(error)
+        return convert_error(error)
 
 
 async def _run_on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
@@ -244,7 +246,7 @@ def _report_item(item: Any, context: ToolContext, last: Any) -> Any:
             Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
         )
         return last
-    reported = results.convert_update(item)
+    reported = convert_update(item)
     context.progress(reported)
     # an object such as {"percent": 65} has a fraction too, but may be the result
     if reported.fraction is not None and isinstance(item, float | int | Update):

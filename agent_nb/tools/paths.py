@@ -20,7 +20,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -157,7 +157,8 @@ def _check_kind(mode: int, folder: bool, name: str) -> None:
 def _open_below(current: int, name: str, create: bool) -> int:
     """Open the folder `name` in the open folder `current`; close `current`, return the new one."""
     if create and not os.access(name, os.F_OK, dir_fd=current):
-        os.mkdir(name, dir_fd=current)
+        with suppress(FileExistsError):  # another call has just made it
+            os.mkdir(name, dir_fd=current)
     deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=current)
     os.close(current)
     return deeper

@@ -29,7 +29,8 @@ from ..errors import Cancelled
 from .base import Outcome, ToolContext, Update
 from .capture import OutputCapture
 from .decorator import as_tool, tool
-from .results import convert_error, convert_result
+from .failures import convert_error
+from .results import convert_result
 from .values import Collector
 
 _STATE = "python"  # key in `ToolContext.state` of the run's own namespace

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from ..errors import Cancelled
-from . import results
-from .base import Outcome, Report, Tool, ToolContext, Update
+from ..wire import replace_surrogates
+from .base import Outcome, Report, Tool, ToolContext, Update, update
+from .values import convert_to_json
 
 _BACKLOG = 10_000  # unreported updates; with more, the tool's thread waits for the event loop
 
@@ -80,11 +82,11 @@ class RunningCall:
         self.report.started(self.job.call_id)
         self._start = time.monotonic()
 
-    def emit(self, update: Update) -> None:
+    def emit(self, progress: Update) -> None:
         """Report progress, from any thread. Raises Cancelled if the call must stop or has ended."""
         if self.context.cancelled or self.outcome is not None:
             raise Cancelled
-        news = results.convert_update(update)
+        news = convert_update(progress)
         if news == Update():
             return
         with self._lock:
@@ -121,5 +123,31 @@ class RunningCall:
         with self._lock:
             pending, self._pending = self._pending, []
         if self.outcome is None:
-            for update in pending:
-                self.report.update(self.job.call_id, update)
+            for news in pending:
+                self.report.update(self.job.call_id, news)
+
+
+def convert_update(value: Any) -> Update:
+    """Convert a value that a tool reported or yielded to a clean Update."""
+    try:
+        report = update(value)
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        report = update(convert_to_json(value))
+    data = None if report.data is None else convert_to_json(report.data)
+    has_fraction = report.fraction is not None and math.isfinite(report.fraction)
+    return Update(
+        text=replace_surrogates(report.text),
+        fraction=report.fraction if has_fraction else None,
+        data=data,
+        message=replace_surrogates(report.message),
+        printed=report.printed,
+        picture=_check_picture(report.picture),
+    )
+
+
+def _check_picture(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
+    """Return the picture of an update, None if it has another form."""
+    try:
+        return msgspec.convert(picture, tuple[int, dict[str, Any] | None])
+    except msgspec.ValidationError:
+        return None

@@ -83,7 +83,8 @@ def parse_source(text: str) -> ast.Module:
 
 def _remove_comments(text: str) -> list[str]:
     """Return the lines of a text with its comments cut off."""
-    lines = text.splitlines()
+    # not `splitlines`: for `tokenize` and `ast`, a form feed does not end a line
+    lines = text.split("\n")
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:

@@ -33,6 +33,7 @@ from ..wire import LEFT_OUT, Console, cut_middle, replace_surrogates
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000  # characters of an error's message
+_MOST_ERRORS, _MOST_LEVELS = 5, 3  # of a group whose messages are added; groups inside one another
 _DEEPEST = 40  # levels of containers inside one another
 _LARGEST_INT = 2**63  # larger ones become text: readers of JSON would round them
 # the address of an object in its default repr, which changes with every run
@@ -97,11 +98,15 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
 
-def message_of(error: BaseException) -> str:
-    """Return type and message of an error in a few lines; of a ToolError only the message."""
+def message_of(error: BaseException, levels: int = _MOST_LEVELS) -> str:
+    """Return type and message of an error in a few lines; of a ToolError only the message.
+
+    `levels`: how deep inside groups of errors the messages are added.
+    """
     text = _write_text(error)
-    if isinstance(error, BaseExceptionGroup):
-        text = "; ".join([text, *(message_of(e) for e in error.exceptions[:5])])
+    if isinstance(error, BaseExceptionGroup) and levels:
+        inner = (message_of(e, levels - 1) for e in error.exceptions[:_MOST_ERRORS])
+        text = "; ".join([text, *inner])
     notes = vars(error).get("__notes__")  # a list, unless foreign code has set it
     notes = [_write_text(note) for note in notes] if isinstance(notes, list) else []
     kind = [] if isinstance(error, ToolError) and text else [type(error).__name__]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 
 import pytest
 
@@ -142,3 +143,12 @@ def test_json_without_a_canonical_form_is_compared(value):
     other = DisplayPair({"application/json": {"a": value}}, {"application/json": {"b": value}})
     assert same.difference() == ""
     assert other.difference().startswith("its JSON differs")
+
+
+@pytest.mark.parametrize("opening", ["<!--", "<script ", "<style ", "<metadata ", "<a", "<"])
+def test_markup_that_is_never_closed_is_compared_in_linear_time(opening):
+    old, new = ({"text/html": f"{end}{opening * 50_000}"} for end in "ab")
+    start = time.process_time()
+    assert DisplayPair(old, new).difference()
+    assert DisplayPair(old, old).difference() == ""
+    assert time.process_time() - start < 5

@@ -887,3 +887,13 @@ def test_other_output_is_not_a_record(aside):
     assert NotebookRuns(nb).by_cell() == {}
     NotebookRuns(nb).lift()
     NotebookRuns(nb).strip()
+
+
+def test_a_link_to_a_notebook_stays_when_the_notebook_is_written(tmp_path):
+    file, link = tmp_path / "folder" / "a.ipynb", tmp_path / "link.ipynb"
+    file.parent.mkdir()
+    file.write_text("{}")
+    link.symlink_to(file)
+    save_notebook({"cells": []}, link)
+    assert link.is_symlink()
+    assert json.loads(file.read_text()) == {"cells": []}

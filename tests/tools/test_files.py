@@ -465,3 +465,13 @@ def test_the_tools_work_in_the_runner(run: Call, folder: Path) -> None:
     ]
     outcomes, _ = run(["files"], *calls, folder=str(folder))
     assert [o.status for o in outcomes] == ["ok", "ok", "error", "ok"]
+
+
+def test_a_folder_that_another_call_makes_meanwhile_is_used(
+    folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of one batch run at the same time, and each may write into the same new folder."""
+    (folder / "new").mkdir()
+    monkeypatch.setattr(os, "access", lambda *args, **options: False)
+    write(file="new/a.txt", content="a", context=context)
+    assert (folder / "new" / "a.txt").read_text() == "a"

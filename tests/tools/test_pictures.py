@@ -9,7 +9,8 @@ from helpers.pictures import attached, png
 
 from agent_nb.tools.base import Pictured, Update
 from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, replace_pictures
-from agent_nb.tools.results import convert_result, convert_update
+from agent_nb.tools.results import convert_result
+from agent_nb.tools.running_call import convert_update
 from agent_nb.wire import Shown
 
 PICTURE = png()

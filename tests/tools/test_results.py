@@ -19,8 +19,9 @@ import pandas as pd
 import pytest
 
 from agent_nb.errors import Cancelled, ToolError
-from agent_nb.tools import results
+from agent_nb.tools import failures, results
 from agent_nb.tools.base import Outcome, Update
+from agent_nb.tools.running_call import convert_update
 from agent_nb.tools.values import Collector, byte_size, clip_text, convert_to_json
 
 
@@ -139,7 +140,7 @@ def test_an_object_of_a_known_kind_whose_methods_raise_is_its_repr() -> None:
 def test_odd_notes_of_an_error_do_not_cost_its_message(notes: Any) -> None:
     error = ValueError("x")
     error.__notes__ = notes
-    assert results.convert_error(error).content.startswith("ValueError: x")
+    assert failures.convert_error(error).content.startswith("ValueError: x")
 
 
 def test_a_million_items_cost_only_what_is_shown() -> None:
@@ -244,7 +245,7 @@ def test_an_error_is_short_for_the_model_and_has_a_traceback_for_people() -> Non
     try:
         failing()
     except ValueError as error:
-        outcome = results.convert_error(error)
+        outcome = failures.convert_error(error)
     assert (outcome.status, outcome.content) == ("error", "ValueError: bad value")
     assert outcome.display is not None
     assert 'raise ValueError("bad value")' in outcome.display["text/plain"]
@@ -255,13 +256,13 @@ def test_the_home_folder_is_not_in_a_traceback(monkeypatch: pytest.MonkeyPatch) 
     try:
         failing()
     except ValueError as error:
-        shown = results.format_trace(error)
+        shown = failures.format_trace(error)
     assert str(Path(__file__).parent) not in shown
     assert "~/test_results.py" in shown
 
 
 def test_a_tool_error_is_its_message_alone() -> None:
-    assert results.convert_error(ToolError("Do this.")) == Outcome("error", "Do this.")
+    assert failures.convert_error(ToolError("Do this.")) == Outcome("error", "Do this.")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ def test_a_tool_error_is_its_message_alone() -> None:
 def test_every_kind_of_error_has_a_status_and_a_message(
     error: BaseException, status: str, said: str
 ) -> None:
-    outcome = results.convert_error(error)
+    outcome = failures.convert_error(error)
     assert outcome.status == status
     assert said in outcome.content
     assert len(outcome.content) < 3000
@@ -294,13 +295,13 @@ def test_an_error_whose_text_cannot_be_made_is_still_told() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert results.convert_error(Odd()).content == "Odd"
+    assert failures.convert_error(Odd()).content == "Odd"
 
 
 def test_notes_of_an_error_are_told() -> None:
     error = ValueError("x")
     error.add_note("look here")
-    assert results.convert_error(error).content == "ValueError: x\nlook here"
+    assert failures.convert_error(error).content == "ValueError: x\nlook here"
 
 
 @pytest.mark.parametrize(
@@ -319,7 +320,7 @@ def test_notes_of_an_error_are_told() -> None:
     ],
 )
 def test_anything_that_is_reported_becomes_a_clean_update(value: Any, told: Update) -> None:
-    assert results.convert_update(value) == told
+    assert convert_update(value) == told
 
 
 def test_a_traceback_names_no_file_of_the_kernel():
@@ -329,6 +330,34 @@ def test_a_traceback_names_no_file_of_the_kernel():
     try:
         space["f"]()
     except ZeroDivisionError as error:
-        text = results.format_trace(error)
+        text = failures.format_trace(error)
     assert 'File "<notebook cell>", line 2' in text
     assert "ipykernel" not in text
+
+
+class Raising(type):
+    """A class of which no attribute can be looked up."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Odd(metaclass=Raising):
+    """An object of such a class."""
+
+
+def test_a_value_that_cannot_be_looked_at_becomes_its_repr() -> None:
+    released = memoryview(b"x")
+    released.release()
+    assert results.convert_result(released).content == "<released memory>"
+    assert "Odd object" in results.convert_result([Odd()]).content
+    assert "Odd object" in results.convert_result(Odd()).content
+
+
+def test_groups_of_errors_inside_one_another_are_shown_to_a_depth() -> None:
+    error: Exception = ValueError("inside")
+    shallow = ExceptionGroup("around", [error])
+    assert failures.convert_error(shallow).content.endswith("; ValueError: inside")
+    for _ in range(3_000):
+        error = ExceptionGroup("around", [error])
+    assert failures.convert_error(error).content.count("around") == 4

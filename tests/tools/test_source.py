@@ -198,3 +198,7 @@ def test_how_a_tool_is_compared_does_not_count():
 def test_a_function_in_a_function_is_dedented():
     text = "def f(n):\n    return n\n"
     assert normalize_source(textwrap.indent(text, "    ")) == normalize_source(text)
+
+
+def test_a_form_feed_is_not_the_end_of_a_line():
+    assert normalize_source("\x0c\n# one\nx = 1\n# two\ny = 2  # three\n") == "x = 1\ny = 2"
