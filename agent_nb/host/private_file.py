@@ -2,14 +2,19 @@
 
 Why: on a shared machine other users must not read these files, not even while they are written.
 
-Rule: a file appears complete or not at all: it is written beside its target, then moved or linked.
+Rules
+- A file appears complete or not at all: it is written beside its target, then moved or linked.
+- Who reads a file, changes it and writes it back holds its lock meanwhile (`hold_lock`), or a change
+  of another process between the two would be undone. Windows has no such lock.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -31,6 +36,30 @@ def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
     finally:
         with suppress(OSError):  # moved files are gone already
             new.unlink()
+
+
+@contextmanager
+def hold_lock(target: Path) -> Iterator[None]:
+    """Let no other process change `target` until the block ends: a lock on `.NAME.lock` beside it.
+
+    Wait for the process that holds the lock. Where no lock file can be made, do nothing: the target
+    cannot be written there, either.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    lock = -1
+    with suppress(OSError):
+        make_private_folder(target.parent)
+        lock = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if lock >= 0:
+            os.close(lock)
 
 
 def make_private_folder(folder: Path) -> None:

@@ -29,7 +29,7 @@ import msgspec
 from ..errors import UsageError
 from . import dotenv
 from .paths import shorten_path
-from .private_file import write_private
+from .private_file import hold_lock, write_private
 
 Kind = Literal["keys", "policy", "configuration", "server"]
 _VERSION = 1  # of the format of the permission file
@@ -98,11 +98,13 @@ class Offer(msgspec.Struct, frozen=True):
     @staticmethod
     def allow_all(offers: Iterable[Offer]) -> bool:
         """Allow the offers; return False if the permissions, unsaved, end with this process."""
-        permissions, listed = _load(), list(offers)
-        for offer in listed:
-            allowed = permissions.of_folder(offer.folder).with_offer(offer)
-            permissions.folders[os.path.realpath(offer.folder)] = allowed
-        saved = _save(permissions)
+        listed = list(offers)
+        with hold_lock(path()):
+            permissions = _load()
+            for offer in listed:
+                allowed = permissions.of_folder(offer.folder).with_offer(offer)
+                permissions.folders[os.path.realpath(offer.folder)] = allowed
+            saved = _save(permissions)
         if not saved:  # else another process could not revoke them in this one
             _allowed_here.update(map(_without_words, listed))
         return saved
@@ -113,15 +115,18 @@ class Offer(msgspec.Struct, frozen=True):
         Raises UsageError if the change cannot be saved.
         """
         had_permission = _withdraw_here(lambda o: (o.file, o.name) == (self.file, self.name))
-        permissions = _load()
-        before = permissions.of_folder(self.folder)
-        if self.name not in before.servers:
-            return had_permission
-        servers = {name: digest for name, digest in before.servers.items() if name != self.name}
-        after = msgspec.structs.replace(before, servers=servers)
-        permissions.folders[os.path.realpath(self.folder)] = after
-        if not _save(permissions):
-            raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
+        with hold_lock(path()):
+            permissions = _load()
+            before = permissions.of_folder(self.folder)
+            if self.name not in before.servers:
+                return had_permission
+            servers = {name: digest for name, digest in before.servers.items() if name != self.name}
+            after = msgspec.structs.replace(before, servers=servers)
+            permissions.folders[os.path.realpath(self.folder)] = after
+            if not _save(permissions):
+                raise UsageError(
+                    f"{shorten_path(path())} cannot be written; the server stays allowed."
+                )
         return True
 
     @staticmethod
@@ -142,13 +147,14 @@ class Offer(msgspec.Struct, frozen=True):
         """
         real = os.path.realpath(folder)
         had_permission = _withdraw_here(lambda o: os.path.realpath(o.folder) == real)
-        permissions = _load()
-        if permissions.folders.pop(real, None) is None:
-            return had_permission
-        if not _save(permissions):
-            raise UsageError(
-                f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
-            )
+        with hold_lock(path()):
+            permissions = _load()
+            if permissions.folders.pop(real, None) is None:
+                return had_permission
+            if not _save(permissions):
+                raise UsageError(
+                    f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
+                )
         return True
 
     @staticmethod

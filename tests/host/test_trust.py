@@ -5,6 +5,7 @@ listed and revoked.
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_it_is_written_for_the_user_alone(tmp_path):
     trust.Offer.allow_all([keys(tmp_path)])
     if sys.platform != "win32":
         assert stat.S_IMODE(trust.path().stat().st_mode) == 0o600
-    assert [p.name for p in trust.path().parent.iterdir()] == ["folders.json"]
+    names = sorted(p.name for p in trust.path().parent.iterdir())
+    assert names == ([".folders.json.lock"] if sys.platform != "win32" else []) + ["folders.json"]
 
 
 def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
@@ -93,6 +95,20 @@ def test_a_permission_that_another_process_revokes_ends_here_too(tmp_path):
     assert keys(tmp_path).is_allowed()
     trust.path().unlink()
     assert not keys(tmp_path).is_allowed()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such lock")
+def test_changes_at_the_same_time_are_all_kept(tmp_path):
+    """Threads stand for processes: each opens the lock file for itself."""
+    folders = [tmp_path / str(number) for number in range(40)]
+    trust.Offer.allow_all([keys(tmp_path / "revoked")])
+    with ThreadPoolExecutor(8) as pool:
+        allowed = pool.map(lambda folder: trust.Offer.allow_all([keys(folder)]), folders)
+        revoked = trust.Offer.revoke_folder(str(tmp_path / "revoked"))
+        assert all(allowed)
+    assert revoked
+    assert all(keys(folder).is_allowed() for folder in folders)
+    assert not keys(tmp_path / "revoked").is_allowed()
 
 
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
