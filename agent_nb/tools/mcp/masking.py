@@ -28,6 +28,30 @@ _NAMED = re.compile(
 )
 
 
+# a name that ends so has the secret itself as its value: not `--key-file`, `--max-tokens`, `--keymap`
+_NAMES_VALUE = re.compile(
+    r"(?i)(?:authorization|cookie|key|token|secret|password|passwd|credentials?|bearer|auth)$"
+)
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token)\s+")  # of an `Authorization` header
+
+
+def find_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the secrets among the arguments of a command, which stand behind their names.
+
+    Stricter than `mask_arguments`, as these values are removed from every answer of the server: a
+    name must end as that of a secret, and of a text with further words only the first is taken.
+    """
+    after_option = False
+    for text in arguments:
+        if after_option and not text.startswith("-"):
+            yield text
+        for named in _NAMED.finditer(text):
+            if _NAMES_VALUE.search(named[1] or named[2]):
+                value = _SCHEME.sub("", text[named.end() :].lstrip("\\\"'"), count=1)
+                yield re.split(r"""[\s"'\\,}&]""", value, maxsplit=1)[0]
+        after_option = text.startswith("-") and bool(_NAMES_VALUE.search(text))
+
+
 def mask_arguments(arguments: Sequence[str], clean: Callable[[str], str]) -> Iterator[str]:
     """Yield the arguments of a command; the one after an option such as `--token` is hidden."""
     secret = False

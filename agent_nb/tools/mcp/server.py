@@ -74,10 +74,16 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Values of secret variables and headers, by name; of `Bearer X` also X; no short ones."""
+        """Values of secret variables, headers and arguments, by name; no short ones.
+
+        Of a value with several words also the last: the key in `Bearer KEY`.
+        """
         values = {k: v for k, v in {**self.env, **self.headers}.items() if masking.SECRET.search(k)}
         ends = {f"{k} (end)": v.split()[-1] for k, v in values.items() if v.strip()}
-        return {k: v for k, v in {**values, **ends}.items() if len(v) >= _SHORTEST_SECRET}
+        found = enumerate(masking.find_secrets(self.args), 1)
+        arguments = {f"argument {number}": value for number, value in found}
+        every = {**values, **ends, **arguments}
+        return {name: value for name, value in every.items() if len(value) >= _SHORTEST_SECRET}
 
     @property
     def offer(self) -> Offer:

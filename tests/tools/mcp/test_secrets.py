@@ -42,3 +42,25 @@ def test_the_token_behind_a_word_is_a_secret_too():
     )
     assert {"Bearer quite-secret", "quite-secret"} <= set(made.secrets.values())
     assert mcp_server("s", sys.executable, env={"AUTHOR": "a name of somebody"}).secrets == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "secrets"),
+    [
+        (["--token", "abc-123-def"], ["abc-123-def"]),
+        (["--api-key=abc-123-def", "--verbose"], ["abc-123-def"]),
+        (["-c", 'run --password abc-123-def "a file"'], ["abc-123-def"]),
+        (['{"host": "x", "apiKey": "abc-123-def", "secret":"other-one"}'], ["abc-123-def", "other-one"]),
+        (["--header", "Authorization: Bearer abc-123-def"], ["abc-123-def"]),
+        (["--token", "--verbose", "--key-file", "/etc/service.pem"], []),
+        (["--max-tokens", "100000", "--keymap", "standard", "--author", "somebody"], []),
+    ],
+)  # fmt: skip
+def test_a_secret_among_the_arguments_is_one_of_the_entry(arguments, secrets):
+    assert list(mcp_server("s", "run", arguments).secrets.values()) == secrets
+
+
+def test_a_server_that_tells_its_arguments_tells_no_secret_of_them(ask, program):
+    telling = mcp_server("small", program[0], [*program[1:], "--token", "quite-secret-value"])
+    run = ask([telling], ("echo", {"text": "it was quite-secret-value"}))
+    assert "quite-secret-value" not in run.log.of("result")[0].content
