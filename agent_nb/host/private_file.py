@@ -4,8 +4,8 @@ Why: on a shared machine other users must not read these files, not even while t
 
 Rules
 - A file appears complete or not at all: it is written beside its target, then moved or linked.
-- Who reads a file, changes it and writes it back holds its lock meanwhile (`hold_lock`), or a change
-  of another process between the two would be undone. Windows has no such lock.
+- A function that reads a file, changes it and writes it back holds its lock (`hold_lock`), or it
+  could undo a change of another process. Windows has no such lock.
 """
 
 from __future__ import annotations

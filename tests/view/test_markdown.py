@@ -417,20 +417,24 @@ def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
 
 
 @pytest.mark.parametrize(
-    ("source", "wide"),
+    ("source", "width"),
     [
-        ("| a | b |\n|---|---|\n| 1 | 2 |", False),
-        (f"| a | b |\n|---|---|\n| 1 | {'word ' * 10}|", True),
-        ("$$x$$", False),
-        (f"$$\n{'x + ' * 20}y\n$$", True),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", "fits"),
+        (f"| a | b |\n|---|---|\n| 1 | {'word ' * 40}|", "fits"),  # its lines break between words
+        (f"| a | b |\n|---|---|\n| 1 | {'语' * 90} |", "fits"),
+        (f"| a | b |\n|---|---|\n| 1 | {'w' * 40} |", "may scroll"),
+        (f"| a | b |\n|---|---|\n| {'v' * 40} | {'w' * 40} |", "scrolls"),
+        ("$$x$$", "fits"),
+        (f"$$\n{'x + ' * 10}y\n$$", "may scroll"),
+        (f"$$\n{'x + ' * 20}y\n$$", "scrolls"),
     ],
 )
-def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, wide):
+def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, width):
     drawn = render(source)
-    assert ("overflow:auto hidden" in drawn) == (wide or "$" in source)
+    assert ("overflow:auto hidden" in drawn) == (width != "fits" or "$" in source)
     assert drawn.count("<div") == drawn.count("</div>")
-    assert ("border-right:1px" in drawn) == wide
-    assert ('tabindex="0"' in drawn) == wide
+    assert ("border-right:1px" in drawn) == (width == "scrolls")
+    assert ('tabindex="0"' in drawn) == (width != "fits")
 
 
 def test_a_long_line_of_code_scrolls_and_is_not_broken():

@@ -28,7 +28,7 @@ _NAMED = re.compile(
 )
 
 
-# a name that ends so has the secret itself as its value: not `--key-file`, `--max-tokens`, `--keymap`
+# the value behind such a name is a secret, unlike that of `--key-file`, `--max-tokens`, `--keymap`
 _NAMES_VALUE = re.compile(
     r"(?i)(?:authorization|cookie|key|token|secret|password|passwd|credentials?|bearer|auth)$"
 )

@@ -82,7 +82,9 @@ def table(node: nodes.Table) -> str:
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
     height = "" if _fits(node) else theme.HEIGHT
-    edge = theme.EDGE if wide and not node.cut else ""
+    # two letters of padding a column: on most pages such a table scrolls
+    scrolls = any(sum(map(len, row)) + 2 * len(row) > LETTERS for row in (node.columns, *node.rows))
+    edge = theme.EDGE if scrolls and not node.cut else ""
     opening = f"<div{style('overflow:auto', height, edge)}{stop}><table{style(theme.TABLE, theme.SHARED if node.cut else '')}>"
     return f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}"
 

@@ -56,6 +56,8 @@ ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
 PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
 UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
 _NARROW = theme.SCROLLS // 2  # a table's row or a formula with more letters may need to scroll
+# what a line break cannot part; between signs of Chinese, Japanese and Korean it can
+_find_words = re.compile(r"[^\s\u2e80-\uffff]+").findall
 LONGEST_FORMULA = 1_000  # characters of a formula in a line
 # a formula between dollars; between single ones, no space inside them and no digit after them
 _DOLLARS = re.compile(
@@ -278,30 +280,42 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
 
 
 def _scrolling(letters: int) -> str:
-    """Return the rest of a block's style attribute, and a tab stop if it may be too wide."""
-    return f'{ACROSS};{theme.EDGE}" tabindex="0"' if letters > _NARROW else f'{ACROSS}"'
+    """Return the rest of a block's style attribute, with a tab stop if it may have to scroll.
+
+    `letters`: the width that the block needs. It gets an edge only if it will scroll on most pages.
+    """
+    edge = f";{theme.EDGE}" if letters > theme.SCROLLS else ""
+    return f'{ACROSS}{edge}" tabindex="0"' if letters > _NARROW else f'{ACROSS}"'
 
 
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Return the start tag of a table, in a block that scrolls if a row may be too wide."""
     start = self.renderToken(tokens, index, options, env)
-    letters = _longest_row(tokens[n] for n in range(index, len(tokens)))
+    letters = _measure_table(tokens[n] for n in range(index, len(tokens)))
     return f'<div style="{_scrolling(letters)}>{start}' if letters > _NARROW else str(start)
 
 
 def _end_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     start = next(n for n in range(index, -1, -1) if tokens[n].type == "table_open")
-    return "</table></div>\n" if _longest_row(tokens[start:index]) > _NARROW else "</table>\n"
+    return "</table></div>\n" if _measure_table(tokens[start:index]) > _NARROW else "</table>\n"
 
 
-def _longest_row(tokens: Iterable[Token]) -> int:
-    """Return the letters of the longest row of the table with which these tokens begin."""
-    rows, letters = [0], 0
+def _measure_table(tokens: Iterable[Token]) -> int:
+    """Return the letters that the table with which these tokens begin needs at least.
+
+    Texts break between words, so a column is as wide as its longest word, and two letters apart.
+    """
+    columns: list[int] = []
+    column = 0
     for token in takewhile(lambda token: token.type != "table_close", tokens):
-        shown = sum(len(child.content) for child in token.children or ())
-        letters = 0 if token.type == "tr_open" else letters + shown
-        rows.append(letters)
-    return max(rows)
+        if token.type == "tr_open":
+            column = 0
+        elif token.type == "inline":
+            text = "".join(child.content for child in token.children or ())
+            columns += [0] * (column + 1 - len(columns))
+            columns[column] = max(columns[column], *map(len, ["", *_find_words(text)]))
+            column += 1
+    return sum(columns) + 2 * len(columns)
 
 
 def bare(formula: str) -> str:
