@@ -15,7 +15,7 @@ import re
 
 _INDENT = r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
 _OPENING = re.compile(rf"{_INDENT}(?P<marks>`{{3,}}|~{{3,}})").match
-_LONGEST_HEAD = 1000  # characters of an unfinished line in which a fence is looked for
+_HEAD_SIZE = 1000  # characters of an unfinished line, after which no fence can begin
 _CLOSING = re.compile(r"[ \t>]*(?P<marks>`{3,}|~{3,})\s*\Z").match
 
 
@@ -24,8 +24,8 @@ class Fences:
 
     def __init__(self) -> None:
         self._marks = ""  # of the open fence
-        self._line: list[str] = []  # the last line so far
-        self._head = ""  # its beginning: `inside` need not join a long line again and again
+        self._line: list[str] = []  # the pieces of the unfinished line
+        self._head = ""  # its beginning, so that `inside` need not join a long line each time
 
     @property
     def inside(self) -> bool:
@@ -40,7 +40,8 @@ class Fences:
                 self._end_line("".join([*self._line, line]))
                 self._line, self._head = [], ""
         self._line.append(text)
-        self._head += text[: _LONGEST_HEAD - len(self._head)]
+        if len(self._head) < _HEAD_SIZE:
+            self._head += text[: _HEAD_SIZE - len(self._head)]
 
     def _end_line(self, line: str) -> None:
         if self._marks:

@@ -3,7 +3,7 @@
 Why a dialect without markup: so the agent treats providers with and without native calls alike.
 
 Rules
-- All text is answer: `NativeParser` knows no markers (`thinking` adds thought tags).
+- All text is answer: the parser knows no markers (`thinking` adds thought tags).
 - Fragments of calls pass through; `call_assembly` joins them.
 """
 
@@ -11,27 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..models import CallBlock, Close, Message, Part, ResultBlock, Text, ToolSpec
+from ..models import CallBlock, Message, ResultBlock, ToolSpec
 from .base import Parser
-from .markers import MarkerParser, ThoughtTags
-
-
-class NativeParser:
-    """Passes text through."""
-
-    stopped = False
-
-    def __init__(self) -> None:
-        self._open = False
-
-    def feed(self, text: str) -> Sequence[Part]:
-        """Return `text` as a part."""
-        self._open = self._open or bool(text)
-        return (Text(text),) if text else ()
-
-    def close(self, *, cut: bool = False) -> Sequence[Part]:
-        """Return a Close if any text came."""
-        return (Close(),) if self._open else ()
+from .markers import MarkerParser
+from .tags import NO_TAGS, ThoughtTags
 
 
 class Native:
@@ -56,7 +39,7 @@ class Native:
 
     def parser(self) -> Parser:
         """Return a parser that passes text through."""
-        return NativeParser()
+        return self.tagged_parser(NO_TAGS)
 
     def tagged_parser(self, tags: ThoughtTags) -> Parser:
         """Return a parser that takes thought tags out of the text."""

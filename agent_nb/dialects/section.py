@@ -19,8 +19,8 @@ from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from ..wire import replace_surrogates
 from . import grammar, render
 from .base import Parser
-from .markers import ThoughtTags
 from .section_reader import SectionParser
+from .tags import ThoughtTags
 from .text_dialect import TextDialect
 
 _MARKERS = """\

@@ -22,10 +22,11 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from ..models import End, Execute, Fault, Text, Thought
+from ..models import End, Execute, Text, Thought
 from .call_assembly import cut_calls
 from .calls import Scan, check_depth, read_call
-from .markers import LONGEST_QUOTE, NO_TAGS, MarkerParser, ThoughtTags
+from .markers import LONGEST_QUOTE, MarkerParser
+from .tags import NO_TAGS, ThoughtTags
 
 LONGEST_CALL = 64 * 1024 * 1024  # characters of one call; beyond, the turn ends
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
@@ -72,15 +73,14 @@ class SectionParser(MarkerParser):
 
     def _begin_section(self, match: re.Match[str], part_type: type[Text] | type[Thought]) -> None:
         """Begin a section after its marker; its text becomes parts of `part_type`."""
-        self._close_block()
-        self._part_type = part_type
-        self._pos = match.end()
+        self._parts.begin(part_type)
+        self._buffer.pos = match.end()
         self._mode = self._skip_blank
 
     def _skip_blank(self) -> None:
         """Mode: white space that belongs to the marker before it."""
         self._skip_white_space()
-        if self._pos < len(self._buf):
+        if self._buffer.pos < len(self._buffer.text):
             self._mode = self._read_text
 
     def _on_call(self, match: re.Match[str]) -> None:
@@ -90,61 +90,69 @@ class SectionParser(MarkerParser):
     def _read_call_start(self) -> None:
         """Mode: after §CALL:, where an object must begin."""
         self._skip_white_space()
-        if self._pos == len(self._buf):
+        if self._buffer.pos == len(self._buffer.text):
             return
         self._mode = self._read_text
-        if self._buf[self._pos] != "{":
+        if self._buffer.text[self._buffer.pos] != "{":
             self._note_malformed("it does not begin with {")
         else:
-            self._start_keeping(self._pos)
-            self._block_offset = self._buf_offset + self._pos
+            self._buffer.start_keeping(self._buffer.pos)
+            self._block_offset = self._buffer.offset + self._buffer.pos
             self._scan = Scan("§", 0, index=self._next_index)
             self._mode = self._read_object
 
+    def _is_marker(self, pos: int) -> bool | None:
+        """Return whether the § at `pos` begins a marker; None if only more text can show it."""
+        text = self._buffer.text
+        if self._markers.match(text, pos):
+            return True
+        return None if not self._final and self._markers.find_start(text, pos) == pos else False
+
     def _read_object(self) -> None:
         """Mode: the JSON object of a call."""
-        scan, buf = self._scan, self._buf
+        scan, buf = self._scan, self._buffer.text
         assert scan is not None
-        stop, pos = scan.run(buf, self._pos, self._out)
+        stop, pos = scan.run(buf, self._buffer.pos, self._parts.pending)
         while stop == "sigil":  # a § outside strings: a marker there ends the unfinished object
-            if self._markers.match(buf, pos):
+            is_marker = self._is_marker(pos)
+            if is_marker:
                 self._end_malformed(pos)
                 return
-            if not self._final and self._markers.find_start(buf, pos) == pos:
+            if is_marker is None:
                 stop = "more"
                 break
-            stop, pos = scan.run(buf, pos + 1, self._out)
-        self._pos = pos
+            stop, pos = scan.run(buf, pos + 1, self._parts.pending)
+        self._buffer.pos = pos
         if stop == "done":
             self._end_object(pos)
         elif self._cut and stop == "more":
             text = self._take_kept(len(buf), self._read_text)
             again = Scan("§", 0, index=self._next_index)
-            self._out.extend(cut_calls(text, again, f"§CALL: {text}", self._block_offset))
+            self._parts.add(*cut_calls(text, again, f"§CALL: {text}", self._block_offset))
         elif stop == "broken" or self._final:
             # not JSON: its text is answer text, in which markers count
             self._note_fault(pos + 1)  # with the character that breaks it
-            self._rewind()
-            self._take_kept(self._pos, self._read_text)
+            self._buffer.rewind()
+            self._take_kept(self._buffer.pos, self._read_text)
             self._next_index = scan.calls
-        elif pos - self._kept_start > LONGEST_CALL:
+        elif pos - self._buffer.kept_start > LONGEST_CALL:
             self._report_too_large()
 
     def _end_object(self, pos: int) -> None:
         """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
         scan = self._scan
         assert scan is not None
-        if pos - self._kept_start > LONGEST_CALL:
+        if pos - self._buffer.kept_start > LONGEST_CALL:
             self._report_too_large()
             return
         text = self._take_kept(pos, self._skip_blank)
         try:
             check_depth(scan.deepest)
-            self._out.append(read_call(text, self._next_index))
+            self._parts.add(read_call(text, self._next_index))
         except ValueError as fault:
             self._note_malformed(str(fault))
             self._mode = self._read_text
-            self._emit(text)
+            self._parts.emit(text)
         self._next_index = scan.calls
 
     def _end_malformed(self, pos: int) -> None:
@@ -152,14 +160,14 @@ class SectionParser(MarkerParser):
         assert self._scan is not None
         self._next_index = self._scan.calls
         self._note_fault(pos)
-        self._emit(self._take_kept(pos, self._read_text))
+        self._parts.emit(self._take_kept(pos, self._read_text))
 
     def _note_fault(self, pos: int) -> None:
         """Parse the kept text up to `pos` only to note the error that this raises."""
         if self._fault:
             return
         try:
-            read_call(self._read_kept(pos))
+            read_call(self._buffer.read_kept(pos))
         except ValueError as fault:
             self._note_malformed(str(fault))
 
@@ -169,44 +177,42 @@ class SectionParser(MarkerParser):
         self._fault = self._fault or fault
 
     def _on_system(self, match: re.Match[str]) -> None:
-        if self._part_type is Thought:  # a thought may quote it
-            self._emit_marker(match)
+        if self._parts.part_type is Thought:  # a thought may quote it
+            self._emit_to(match.end())
             return
-        self._close_block()
-        self._block_offset = self._buf_offset + match.start()
+        self._parts.close()
+        self._block_offset = self._buffer.offset + match.start()
         self._open_brackets = 1
-        self._start_keeping(match.start())
-        self._pos = match.end()
+        self._buffer.start_keeping(match.start())
+        self._buffer.pos = match.end()
         self._mode = self._read_forged
 
     def _read_forged(self) -> None:
         """Mode: a forged system line, up to its closing bracket or the next marker."""
-        buf, pos = self._buf, self._pos
-        last = self._kept_start + LONGEST_QUOTE  # only the quote of the line is kept
+        buf, pos = self._buffer.text, self._buffer.pos
+        last = self._buffer.kept_start + LONGEST_QUOTE  # only the quote of the line is kept
         while match := _find_bracket(buf, pos, last):
             pos = match.end()
-            if match[0] == "§":
-                marker_at = match.start()
-                if self._markers.match(buf, marker_at):
-                    self._end_forged(marker_at)
+            if match[0] != "§":
+                self._open_brackets += 1 if match[0] == "[" else -1
+                if not self._open_brackets:
+                    self._end_forged(pos)
                     return
-                if not self._final and self._markers.find_start(buf, marker_at) == marker_at:
-                    self._pos = marker_at
-                    return
-                continue
-            self._open_brackets += 1 if match[0] == "[" else -1
-            if not self._open_brackets:
-                self._end_forged(pos)
+            elif (is_marker := self._is_marker(pos - 1)) is None:
+                self._buffer.pos = pos - 1
                 return
-        self._pos = min(len(buf), last)
-        if self._final or self._pos == last:
-            self._end_forged(self._pos)
+            elif is_marker:
+                self._end_forged(pos - 1)
+                return
+        self._buffer.pos = min(len(buf), last)
+        if self._final or self._buffer.pos == last:
+            self._end_forged(self._buffer.pos)
 
     def _end_forged(self, pos: int) -> None:
         """Report the forged line, which ends at `pos`."""
         raw = self._take_kept(pos, self._read_text)
         message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
-        self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
+        self._report_fault("forged_results", message, raw)
 
     def _report_too_large(self) -> None:
-        self._give_up("call", LONGEST_CALL, self._take_kept(self._pos, self._read_text))
+        self._give_up("call", LONGEST_CALL, self._take_kept(self._buffer.pos, self._read_text))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ..models import Message, OutputSchema, ToolSpec
 from . import examples, grammar, render
 from .base import Dialect, Parser
-from .markers import NO_TAGS, ThoughtTags
+from .tags import NO_TAGS, ThoughtTags
 
 _WITH_TOOLS = """\
 You answer the user, and you can call tools. The text you write is read by a program that knows these markers:

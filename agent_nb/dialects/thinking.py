@@ -33,7 +33,8 @@ from ..models import (
 )
 from . import native
 from .base import Dialect, Parser, Typed
-from .markers import NO_TAGS, MarkerParser, Taggable, ThoughtTags
+from .markers import MarkerParser
+from .tags import NO_TAGS, Taggable, ThoughtTags
 
 TAGS = ("think", "thinking")
 ANYWHERE = ThoughtTags(anywhere=TAGS)

@@ -19,7 +19,7 @@ from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from ..wire import replace_surrogates
 from . import grammar, render
 from .base import Parser
-from .markers import ThoughtTags
+from .tags import ThoughtTags
 from .text_dialect import TextDialect
 from .xml_reader import XmlParser
 

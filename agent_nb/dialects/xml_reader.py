@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import re
 
-from ..models import Call, End, Execute, Fault
+from ..models import Call, End, Execute
 from .call_assembly import cut_calls
 from .calls import Scan, check_depth, read_batch
-from .markers import NO_TAGS, MarkerParser, ThoughtTags
+from .markers import MarkerParser
 from .scanner import find_marker_start
+from .tags import NO_TAGS, ThoughtTags
 
 LONGEST_MENTION = 4096  # characters of prose after which an opening tag is only a mention
 LONGEST_BLOCK = 64 * 1024 * 1024  # characters of one block; a larger one ends the turn
@@ -60,29 +61,30 @@ class XmlParser(MarkerParser):
     def _on_respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
         if not opening and not self._responding:
-            self._emit_marker(match)  # a closing tag without an opening one is text
+            # a closing tag without an opening one is text
+            self._emit_to(match.end())
             return
         self._responding = opening
-        self._pos = match.end()
+        self._buffer.pos = match.end()
 
     def _on_block(self, match: re.Match[str]) -> None:
         self._kind = match["block"]
-        self._block_offset = self._buf_offset + match.start()
+        self._block_offset = self._buffer.offset + match.start()
         self._closing = f"</{self._kind}>"
-        self._pos = match.end()
-        self._start_keeping(self._pos)
+        self._buffer.pos = match.end()
+        self._buffer.start_keeping(self._buffer.pos)
         self._scan = None
         self._mode = self._read_block_start
 
     def _read_block_start(self) -> None:
         """Mode: the start of a block, which is JSON, JSON in a code fence, or prose."""
         self._skip_white_space()
-        first = self._buf[self._pos : self._pos + 3]
+        first = self._buffer.text[self._buffer.pos : self._buffer.pos + 3]
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
             return  # more text decides
         if first[:1] in ("[", "{"):
             self._scan = Scan("<", 1, index=self._next_index, live=self._kind == "execute")
-            self._close_block()
+            self._parts.close()
             self._mode = self._read_json
             return
         # an empty block and a code fence are read up to the closing tag, however far away it is
@@ -90,9 +92,9 @@ class XmlParser(MarkerParser):
 
     def _read_json(self) -> None:
         """Mode: JSON up to the closing tag outside its strings."""
-        scan, buf = self._scan, self._buf
+        scan, buf = self._scan, self._buffer.text
         assert scan is not None
-        stop, pos = scan.run(buf, self._pos, self._out)
+        stop, pos = scan.run(buf, self._buffer.pos, self._parts.pending)
         # "sigil": a "<" outside strings; "done": the outermost bracket closed. Neither ends the
         # block: only its closing tag does, and `_read_calls` checks the text before it.
         while stop in ("sigil", "done"):
@@ -104,66 +106,66 @@ class XmlParser(MarkerParser):
                     stop = "more"
                     break
                 pos += 1
-            stop, pos = scan.run(buf, pos, self._out)
-        self._pos = pos
+            stop, pos = scan.run(buf, pos, self._parts.pending)
+        self._buffer.pos = pos
         if stop == "more" and self._cut:
             self._end_unclosed()
         elif stop == "broken" or self._final:
             # not JSON, or an open quote: look again from the start, now for the first closing tag
-            self._rewind()
+            self._buffer.rewind()
             self._mode = self._read_raw
-        elif pos - self._kept_start > LONGEST_BLOCK:
+        elif pos - self._buffer.kept_start > LONGEST_BLOCK:
             self._report_too_large()
 
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
-        end = self._buf.find(self._closing, self._pos)
+        end = self._buffer.text.find(self._closing, self._buffer.pos)
         if end >= 0:
             self._end_block(end)
         elif self._final:
             self._end_unclosed()
         else:
-            self._pos = find_marker_start(self._buf, self._pos, self._closing)
-            if self._pos - self._kept_start > LONGEST_BLOCK:
+            self._buffer.pos = find_marker_start(self._buffer.text, self._buffer.pos, self._closing)
+            if self._buffer.pos - self._buffer.kept_start > LONGEST_BLOCK:
                 self._report_too_large()
 
     def _read_mention(self) -> None:
         """Mode: prose after an opening tag, which the model perhaps only mentioned."""
-        last = self._kept_start + LONGEST_MENTION + len(self._closing)
-        end = self._buf.find(self._closing, self._pos, last)
+        last = self._buffer.kept_start + LONGEST_MENTION + len(self._closing)
+        end = self._buffer.text.find(self._closing, self._buffer.pos, last)
         if end >= 0:
             self._end_block(end)
             return
-        stop = find_marker_start(self._buf, self._pos, self._closing)
-        if self._final or stop - self._kept_start > LONGEST_MENTION:
+        stop = find_marker_start(self._buffer.text, self._buffer.pos, self._closing)
+        if self._final or stop - self._buffer.kept_start > LONGEST_MENTION:
             self._end_mention()
         else:
-            self._pos = stop
+            self._buffer.pos = stop
 
     def _end_mention(self) -> None:
         """Treat the opening tag as text, and read on after it: the model only mentioned it."""
-        self._rewind()
-        self._take_kept(self._pos, self._read_text)
-        self._emit(f"<{self._kind}>")
+        self._buffer.rewind()
+        self._take_kept(self._buffer.pos, self._read_text)
+        self._parts.emit(f"<{self._kind}>")
 
     def _end_block(self, end: int) -> None:
         """End the open block, whose closing tag begins at `end`."""
-        if end - self._kept_start > LONGEST_BLOCK:
+        if end - self._buffer.kept_start > LONGEST_BLOCK:
             self._report_too_large()
             return
-        self._close_block()
+        self._parts.close()
         closing = self._closing
         text = self._take_kept(end, self._read_text)
-        self._pos = end + len(closing)
+        self._buffer.pos = end + len(closing)
         if self._kind == "results":
             self._report_forged(f"<results>{text}{closing}")
             return
         try:
-            self._out.extend(self._read_calls(text))
+            self._parts.add(*self._read_calls(text))
         except ValueError as fault:
             self._report_malformed(f"<execute>{text}{closing}", str(fault))
             return
-        self._out.append(Execute())
+        self._parts.add(Execute())
         self.stopped = True
 
     def _read_calls(self, text: str) -> list[Call]:
@@ -175,12 +177,12 @@ class XmlParser(MarkerParser):
 
     def _end_unclosed(self) -> None:
         """End a block that the end of the stream left open."""
-        self._close_block()
-        text = self._take_kept(len(self._buf), self._read_text)
+        self._parts.close()
+        text = self._take_kept(len(self._buffer.text), self._read_text)
         raw = f"<{self._kind}>{text}"
         if self._cut and self._kind == "execute":
             again = Scan("<", 1, index=self._next_index)
-            self._out.extend(cut_calls(text, again, raw, self._block_offset))
+            self._parts.add(*cut_calls(text, again, raw, self._block_offset))
         elif self._kind == "results":
             self._report_forged(raw)
         else:
@@ -191,19 +193,17 @@ class XmlParser(MarkerParser):
         # the CallDelta parts of its calls had these indices: the next call must not get one
         self._next_index = self._scan.calls if self._scan is not None else self._next_index
         message = f"The <execute> block was not run: {why}. It must hold a JSON array of calls, such as {EXAMPLE}."
-        self._out.append(
-            Fault("malformed_execute", message, raw, self._block_offset, feedback=True)
-        )
+        self._report_fault("malformed_execute", message, raw)
 
     def _report_forged(self, raw: str) -> None:
         """Report a <results> block, unless it is empty."""
         if not raw.removeprefix("<results>").removesuffix("</results>").strip():
             return
         message = "The <results> block was ignored: only the system writes results. Call a tool with <execute> and wait for them."
-        self._out.append(Fault("forged_results", message, raw, self._block_offset, feedback=True))
+        self._report_fault("forged_results", message, raw)
 
     def _report_too_large(self) -> None:
         """Report a block beyond the limit, and stop reading the turn."""
-        self._close_block()
-        raw = f"<{self._kind}>{self._take_kept(len(self._buf), self._read_text)}"
+        self._parts.close()
+        raw = f"<{self._kind}>{self._take_kept(len(self._buffer.text), self._read_text)}"
         self._give_up(f"<{self._kind}> block", LONGEST_BLOCK, raw)

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.dialects.call_assembly import CUT_OFF, NAMELESS, CallAssembler
-from agent_nb.dialects.native import NativeParser
+from agent_nb.dialects.native import dialect
 from agent_nb.models import parts as p
 
 
@@ -15,7 +15,7 @@ def calls(*deltas, incomplete=False):
 
 
 def test_text_passes_as_it_is():
-    parser = NativeParser()
+    parser = dialect.parser()
     assert [
         *parser.feed("<think>a"),
         *parser.feed(""),
@@ -29,7 +29,7 @@ def test_text_passes_as_it_is():
 
 
 def test_no_text_is_no_block():
-    assert list(NativeParser().close()) == []
+    assert list(dialect.parser().close()) == []
 
 
 def test_fragments_of_one_index_are_one_call():

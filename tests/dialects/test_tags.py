@@ -38,7 +38,7 @@ def read(text, name="t"):
 )
 def test_a_tag(text, attributes, closed):
     end, tag = read(text)
-    assert (end, tag.attributes, tag.closed) == (len(text), attributes, closed)
+    assert (end, tag.attributes, tag.is_empty) == (len(text), attributes, closed)
 
 
 @pytest.mark.parametrize(

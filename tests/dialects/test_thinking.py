@@ -5,7 +5,7 @@ from helpers.dialect_reading import named
 
 from agent_nb.agent.parse import with_thought_tags
 from agent_nb.dialects import fences
-from agent_nb.dialects.markers import ThoughtTags
+from agent_nb.dialects.tags import ThoughtTags
 from agent_nb.dialects.thinking import FilterParser, Thinking, thinking
 from agent_nb.errors import UsageError
 from agent_nb.host import plugins
