@@ -135,11 +135,17 @@ class UniqueIds:
     REMEMBERED = 4096  # ids: a stream that never ends may have any number
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}  # the newest last
+        # an id that was wanted or returned -> the number of the last id made of it; the newest last
+        self._counts: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
         """Return `wanted` at its first use, then `wanted#2`, `wanted#3` …"""
-        count = self._counts[wanted] = self._counts.pop(wanted, 0) + 1
-        if len(self._counts) > self.REMEMBERED:
+        count = self._counts.pop(wanted, 0) + 1
+        unused = wanted if count == 1 else f"{wanted}#{count}"
+        while unused in self._counts:  # the stream itself may have an id such as `a#2`
+            count += 1
+            unused = f"{wanted}#{count}"
+        self._counts |= {unused: 1, wanted: count}
+        while len(self._counts) > self.REMEMBERED:
             del self._counts[next(iter(self._counts))]
-        return wanted if count == 1 else f"{wanted}#{count}"
+        return unused

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..events import Call, Delta, Event, Respond, Think, User, block_text, decode_chunks
 from ..wire import dumps
+from .foreign_values import parse_json
 from .passthrough import Shift, line_notes, restore_object
 
 Block = Think | Respond | Call
@@ -42,6 +43,17 @@ def split_block(event: Block) -> list[tuple[str, int]]:
         out.append((text[start : start + length], gap))
         start += length
     return out
+
+
+def split_arguments(call: Call) -> list[str]:
+    """Return the JSON text of a call's arguments, in the pieces in which the model wrote it.
+
+    Arguments edited since then are one piece.
+    """
+    is_unedited = not call.args or parse_json(call.raw_args) == call.args
+    if call.raw_args and is_unedited:
+        return [text for text, _ in split_block(call)]
+    return [dumps(call.args)]
 
 
 def split_with_notes(

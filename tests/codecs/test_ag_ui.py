@@ -460,6 +460,19 @@ def test_the_blocks_of_one_text_are_one_message(tool):
     assert starts[0] == starts[1] != starts[2]
 
 
+def test_the_texts_of_two_runs_are_two_messages(tool):
+    runs = [
+        event
+        for run in ("a", "b")
+        for event in (
+            ev.Respond(run=run, content="A", block="1", turn=1),
+            ev.End(run=run, status="ok"),
+        )
+    ]
+    lines = tool("ag-ui").lines(runs)
+    assert len({line["messageId"] for line in lines if "messageId" in line}) == 2
+
+
 def test_a_client_that_asked_does_not_get_its_message_again(tool):
     run = [
         ev.RunStart(run="r"),

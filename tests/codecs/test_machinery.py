@@ -253,6 +253,12 @@ def test_a_time_beyond_every_date_is_left_out_of_ag_ui(tool):
     assert [line.get("timestamp") for line in lines] == [None, 1500]
 
 
+@pytest.mark.parametrize("wanted", [["a", "a", "a#2"], ["a#2", "a", "a"]])
+def test_an_id_like_a_numbered_one_is_unique_too(wanted):
+    ids = UniqueIds()
+    assert len({ids.take(each) for each in wanted}) == 3
+
+
 def test_ids_are_unique_among_the_newest(monkeypatch):
     monkeypatch.setattr(UniqueIds, "REMEMBERED", 2)
     ids = UniqueIds()

@@ -36,17 +36,15 @@ from ...events import (
     Think,
     User,
 )
-from ...wire import dumps
 from ..block_protocol import BlockForm, BlockWriter
 from ..contract import Options
-from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers, Obj
 from ..times import read_epoch
 from ..value_losses import LastError, count_result_losses
-from ..writing import split_block
+from ..writing import split_arguments
 from .lines import DRAW, FORM_OF, NAME, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 
@@ -60,12 +58,16 @@ class AgUiWriter(BlockWriter):
         self._losses = losses
         self._thread = options.conversation
         self._user_is_known = options.asked
-        self._texts: dict[str, Texts] = {}  # span -> the texts of that run
-        self._step: Step = ""  # for `_new_id`: how the block relates to the text before it
-        self._messages: dict[str, str] = {}  # span -> message id of its newest text
-        self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
         self._last_error = LastError(losses)
-        self._total: Counts | None = None
+        self._forget_run()
+
+    def _forget_run(self) -> None:
+        """Set the state of a run to that before its first event; "" is the span of the run."""
+        self._texts: dict[str, Texts] = {}  # span -> its texts
+        self._messages: dict[str, str] = {}  # span -> message id of its newest text
+        self._step: Step = ""  # how the event being written relates to the text before it
+        self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
+        self._total: Counts | None = None  # the newest
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
@@ -90,13 +92,13 @@ class AgUiWriter(BlockWriter):
             envelope["timestamp"] = round(seconds * 1000)
         return {**obj, **envelope}
 
-    def _run_ids(self, event: Event) -> Obj:
+    def _name_run(self, event: Event) -> Obj:
         return {"threadId": self._thread or event.run, "runId": event.run}
 
     def _start(self, event: RunStart) -> list[Obj]:
         if event.span:
             return []
-        return [{"type": "RUN_STARTED", **self._run_ids(event)}]
+        return [{"type": "RUN_STARTED", **self._name_run(event)}]
 
     def _new_id(self, event: Any) -> str:
         """Return the id of the message that a block belongs to.
@@ -131,13 +133,9 @@ class AgUiWriter(BlockWriter):
 
     def _call(self, event: Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
-        # arguments may have been edited since: the model's text is written only if it equals them
-        is_unedited = not event.args or parse_json(event.raw_args) == event.args
-        if event.raw_args and is_unedited:
-            texts = [text for text, _ in split_block(event)]
-        else:
-            texts = [dumps(event.args)]
-        args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts if text]
+        args = [
+            {"type": TOOL.delta, **ids, "delta": text} for text in split_arguments(event) if text
+        ]
         return [
             {"type": TOOL.start, **ids, "toolCallName": event.name},
             *args,
@@ -189,7 +187,8 @@ class AgUiWriter(BlockWriter):
         """Write RUN_ERROR for a failed run, else RUN_FINISHED with the outcome."""
         if event.span:
             return []
-        total, self._total = self._total, None
+        total = self._total
+        self._forget_run()
         usage = {"usage": [_draw_usage(total)]} if total is not None else {}
         if event.status == "error":
             return [{**DRAW[Error](self._last_error.take_cause(event)), **usage}]
@@ -201,7 +200,7 @@ class AgUiWriter(BlockWriter):
             outcome = {"type": OUTCOMES["awaiting"], "interrupts": []}
         else:
             outcome = {"type": OUTCOMES.get(event.status, "success")}
-        return [{"type": "RUN_FINISHED", **self._run_ids(event), "outcome": outcome, **usage}]
+        return [{"type": "RUN_FINISHED", **self._name_run(event), "outcome": outcome, **usage}]
 
     HANDLERS: ClassVar[EventHandlers] = {
         RunStart: _start,

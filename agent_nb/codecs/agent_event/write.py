@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import msgspec
-
 from ...events import (
     Call,
     Delta,
@@ -34,14 +32,13 @@ from ...events import (
 )
 from ...wire import as_dict
 from ..contract import Options
-from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import EventHandlers
 from ..value_losses import LastError, count_result_losses
-from ..writing import LiveBlocks, restore_block, restore_line, split_block
+from ..writing import LiveBlocks, restore_block, restore_line, split_arguments, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, make_progress_data
 from .nested import restore_outer_lines
 
@@ -84,30 +81,29 @@ class AgentEventWriter:
             return restore_block(event, note, SHIFTS, self._live, draw_stream)
         return restore_line(event, note, DRAW)
 
-    def _tool(self, call_id: str, name: str = "") -> Obj:
+    def _name_tool(self, call_id: str, name: str = "") -> Obj:
         """Return the fields of a line that name its tool and, in the form `ids`, its call."""
         names = {"toolName": name or self._tools.get(call_id, "")}
         return {**names, "callId": call_id} if self._writes_ids else names
 
     def _nested(self, event: Event) -> list[Obj]:
         """Write a sub-agent's answer as progress of the call that runs it; the rest is lost."""
-        tool = self._tools.get(event.span, "")
+        tool, text = self._tools.get(event.span, ""), ""
         if isinstance(event, Delta):
             if not tool or event.of != "respond":
                 return []  # the complete block counts as lost
             self._live.add(event)
-            return self._nested_progress(event.span, tool, event.text)
-        if isinstance(event, Node) or self._live.take(event):
+            text = event.text
+        elif isinstance(event, Node) or self._live.take(event):
             return []
-        if tool and isinstance(event, Respond) and event.content:
-            return self._nested_progress(event.span, tool, event.content)
-        reason = "of a sub-agent only the answer travels, as progress of its call"
-        self._losses.add("nested events", reason)
+        elif tool and isinstance(event, Respond):
+            text = event.content
+        if text:
+            return [{"type": "tool_progress", **self._name_tool(event.span, tool), "data": text}]
+        if not isinstance(event, Delta):
+            reason = "of a sub-agent only the answer travels, as progress of its call"
+            self._losses.add("nested events", reason)
         return []
-
-    def _nested_progress(self, call_id: str, tool: str, text: str) -> list[Obj]:
-        line = {"type": "tool_progress", **self._tool(call_id, tool), "data": text}
-        return [line] if text else []
 
     def _thought(self, event: Think) -> list[Obj]:
         return [DRAW[Think](event)]
@@ -124,12 +120,9 @@ class AgentEventWriter:
         return [draw_stream(text) for text, _ in split_block(event)]
 
     def _call(self, event: Call) -> list[Obj]:
-        """Write a call, with the model's text of its arguments unless they were edited since."""
         self._tools[event.call_id] = event.name
-        is_unedited = not event.args or parse_json(event.raw_args) == event.args
-        raw_args = event.raw_args if is_unedited else ""
-        drawn = DRAW[Call](msgspec.structs.replace(event, raw_args=raw_args))
-        return [{**drawn, **self._tool(event.call_id, event.name)}]
+        arguments = {"toolArgs": "".join(split_arguments(event))}
+        return [{**DRAW[Call](event), **arguments, **self._name_tool(event.call_id, event.name)}]
 
     def _progress(self, event: Progress) -> list[Obj]:
         data = make_progress_data(event)
@@ -138,11 +131,11 @@ class AgentEventWriter:
             self._losses.add("progress.data", reason)
         if event.data is not None and event.message:
             self._losses.add("progress.message", "beside other data there is no place for it")
-        return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
+        return [{"type": "tool_progress", **self._name_tool(event.call_id), "data": data}]
 
     def _result(self, event: Result) -> list[Obj]:
         count_result_losses(self._losses, event, content_name="an output")
-        drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
+        drawn = {**DRAW[Result](event), **self._name_tool(event.call_id, event.name)}
         self._tools.pop(event.call_id, None)
         return [drawn]
 
