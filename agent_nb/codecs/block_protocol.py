@@ -133,9 +133,8 @@ class BlockReader(ABC):
                 # end the open call, so that the new call with its id gets another one
                 self._calls.match_result(name, wire_id)
             self._calls.open_call(name, wire_id)
-        ts, where = self._read_envelope(obj)
         note = {"start": note_difference(obj, {"type": form.start})}
-        return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
+        return [*out, self._blocks.start(of or form.of, key, obj, note, name)]
 
     def delta(self, obj: Obj) -> list[Event]:
         """Read a delta line; one without text, or for a call that is not open, is unknown."""
@@ -144,12 +143,11 @@ class BlockReader(ABC):
         block = self._blocks.get(key)
         if not isinstance(text, str) or (form.of == "call" and block is None):
             return self._run.unknown(obj)
-        ts, where = self._read_envelope(obj)
         if block is None:
-            self._blocks.start(form.of, key, {}, ts=ts, where=where)
+            self._blocks.start(form.of, key, obj, {})
             block = self._blocks.get(key)
         assert block is not None
-        return [self._blocks.add(block, text, obj, {"type": form.delta, form.text: text}, ts)]
+        return [self._blocks.add(block, text, obj, {"type": form.delta, form.text: text})]
 
     def end(self, obj: Obj) -> list[Event]:
         """Read an end line; it is unknown if its block is not open."""
@@ -175,10 +173,6 @@ class BlockReader(ABC):
         extra = {} if block.of == "user" else {"incomplete": incomplete}
         cls = _CLASSES[block.of]
         return self._blocks.complete(block, cls, note, content=block.text, **extra, **fields)
-
-    def _read_envelope(self, obj: Obj) -> tuple[float, Obj]:
-        where = self._run.envelope(obj)
-        return where.pop("ts", 0.0), where
 
 
 def _wire_id(block: OpenBlock) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, encode_chunks
 from .passthrough import Shift, is_same_json, note_difference, shift_note
-from .run_builder import RunBuilder
+from .run_builder import Obj, RunBuilder
 
 E = TypeVar("E", bound=Event)
 _EMPTY: Mapping[str, Any] = {}
@@ -91,7 +91,7 @@ class Blocks:
     `shifts`: the fields that grow from line to line, such as a sequence number (see `passthrough`).
     `prefix` makes block ids unique where several readers build one run. In the methods, `obj` is a
     line of the stream, `drawn` the same line as we would write it; where they differ is the line's
-    note. `ts` is its time in epoch seconds (0: unknown).
+    note. The time and place of a line come from the envelope that `run` reads in it.
     """
 
     def __init__(
@@ -110,20 +110,19 @@ class Blocks:
         self,
         of: str,
         text: str,
-        obj: Mapping[str, Any],
+        obj: Obj,
         drawn: Mapping[str, Any],
         *,
         key: str = "",
-        ts: float = 0.0,
-        where: Mapping[str, Any] = _EMPTY,
     ) -> list[Event]:
         """Add a delta of text or reasoning; if another text is open, it closes first."""
         out: list[Event] = []
+        ts, where = self._read_envelope(obj)
         block = self._text
         if block is None or (block.of, block.key, block.where) != (of, key, where):
             out = self.close()
             block = self._text = self._new(of, key, where)
-        return [*out, self.add(block, text, obj, drawn, ts)]
+        return [*out, self._add(block, text, note_difference(obj, drawn), ts)]
 
     def close(
         self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
@@ -143,51 +142,28 @@ class Blocks:
     # Calls, and blocks that a line opens.
 
     def call_delta(
-        self,
-        key: str,
-        name: str,
-        text: str,
-        obj: Mapping[str, Any],
-        drawn: Mapping[str, Any],
-        *,
-        ts: float = 0.0,
-        where: Mapping[str, Any] = _EMPTY,
+        self, key: str, name: str, text: str, obj: Obj, drawn: Mapping[str, Any]
     ) -> list[Event]:
         """Add a piece of the arguments of the call `key`; open text closes first."""
         out = self.close()
+        ts, where = self._read_envelope(obj)
         block = self._keyed.get(key)
         if block is None:
             block = self._keyed[key] = self._new("call", key, where)
         block.set_name(name)
-        return [*out, self.add(block, text, obj, drawn, ts)]
+        return [*out, self._add(block, text, note_difference(obj, drawn), ts)]
 
-    def start(
-        self,
-        of: str,
-        key: str,
-        frame: Mapping[str, Any],
-        *,
-        name: str = "",
-        ts: float = 0.0,
-        where: Mapping[str, Any] = _EMPTY,
-    ) -> Delta:
-        """Open the block `key` at its start line, whose note is `frame`; return an empty delta."""
-        block = self._keyed[key] = self._new(of, key, where, name=name, frame=frame)
+    def start(self, of: str, key: str, obj: Obj, note: Mapping[str, Any], name: str = "") -> Delta:
+        """Open the block `key` at its start line, whose note is `note`; return an empty delta."""
+        ts, where = self._read_envelope(obj)
+        block = self._keyed[key] = self._new(of, key, where, name=name, frame=note)
         self._note_time(block, ts)
         return self._delta(block, block.frame, ts)
 
-    def add(
-        self,
-        block: OpenBlock,
-        text: str,
-        obj: Mapping[str, Any],
-        drawn: Mapping[str, Any],
-        ts: float = 0.0,
-    ) -> Delta:
+    def add(self, block: OpenBlock, text: str, obj: Obj, drawn: Mapping[str, Any]) -> Delta:
         """Add a delta to an open block."""
-        note = note_difference(obj, drawn)
-        block.add(text, note, self._note_time(block, ts), self._shifts)
-        return self._delta(block, note, ts, text)
+        ts, _ = self._read_envelope(obj)
+        return self._add(block, text, note_difference(obj, drawn), ts)
 
     def get(self, key: str) -> OpenBlock | None:
         """Return the open block `key`."""
@@ -210,6 +186,15 @@ class Blocks:
     ) -> Call:
         """Return the call that the deltas of `block` add up to."""
         return self._event(Call, block, note, raw_args=block.text, **fields)
+
+    def _read_envelope(self, obj: Obj) -> tuple[float, Mapping[str, Any]]:
+        """Return the time of a line (epoch seconds, 0: unknown), and the place of its block."""
+        where = self._run.envelope(obj)
+        return where.pop("ts", 0.0), where
+
+    def _add(self, block: OpenBlock, text: str, note: dict[str, Any], ts: float) -> Delta:
+        block.add(text, note, self._note_time(block, ts), self._shifts)
+        return self._delta(block, note, ts, text)
 
     def _event(
         self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any

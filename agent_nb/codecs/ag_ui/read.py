@@ -182,9 +182,7 @@ class AgUiReader(BlockReader):
             return [*self._blocks.close(), *self.unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
         key = text_of(obj, "messageId") or self._last_key(of)
-        envelope = _envelope(obj)
-        ts = envelope.pop("ts")
-        return self._blocks.delta(of, text, obj, drawn, key=key, ts=ts, where=envelope)
+        return self._blocks.delta(of, text, obj, drawn, key=key)
 
     def _last_key(self, of: str) -> str:
         """Return the id of the open message, which a chunk without an id continues, or ""."""

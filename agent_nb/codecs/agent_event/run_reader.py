@@ -163,8 +163,7 @@ class RunReader:
         text = obj.get("content")
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
-        drawn, ts = draw_stream(text), read_epoch(obj.get("at"))
-        return self._text.delta("respond", text, obj, drawn, ts=ts, where=self._where)
+        return self._text.delta("respond", text, obj, draw_stream(text))
 
     def _start(self, obj: Obj) -> list[Event]:
         return [self._run.line(RunStart, obj)]

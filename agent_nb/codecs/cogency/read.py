@@ -128,7 +128,7 @@ class CogencyReader:
 
     def _read_piece(self, obj: Obj) -> list[Event]:
         text = text_of(obj, "content")
-        return self._thoughts.delta("think", text, obj, draw_piece(text), ts=time_of(obj))
+        return self._thoughts.delta("think", text, obj, draw_piece(text))
 
     def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
         """Return the thought that ends here; a thought of a single line has no deltas."""

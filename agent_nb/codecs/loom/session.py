@@ -276,10 +276,8 @@ class Session:
         text = frame.get("content")
         if not isinstance(text, str):
             return [*self._texts.close(), *self._unknown(frame)]
-        drawn = draw_chunk(of, text)
-        return self._texts.delta(
-            of, text, frame, drawn, key=text_of(frame, "id"), where=self._locate(frame)
-        )
+        key, drawn = text_of(frame, "id"), draw_chunk(of, text)
+        return self._texts.delta(of, text, frame, drawn, key=key)
 
     # The rest.
 

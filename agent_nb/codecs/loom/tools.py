@@ -81,9 +81,8 @@ class ToolFrames:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         if not isinstance(text, str) or self._calls.state_of(wire_id) == "open":
             return [*closing, *self._unknown(frame)]
-        location, key = self._run.envelope(frame), self._arguments.find_key(name, wire_id, text)
-        drawn = draw_chunk("call", text)
-        return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn, where=location)]
+        key, drawn = self._arguments.find_key(name, wire_id, text), draw_chunk("call", text)
+        return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn)]
 
     def _call(self, frame: Obj) -> list[Event]:
         """Read a whole call; chunks that came before hold the text of its arguments."""

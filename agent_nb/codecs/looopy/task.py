@@ -208,9 +208,7 @@ class Task:
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
         self._streamed_text += text
-        location = self._envelope(obj)
-        ts = location.pop("ts")
-        return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=location)
+        return self._text.delta("respond", text, obj, draw_delta(text))
 
     def _complete(self, obj: Obj) -> list[Event]:
         """Read the end of a text: close the block, or read the text that was not streamed."""
