@@ -70,18 +70,18 @@ class Anthropic(Remote):
         spent = Usage()  # of the requests so far
         number = first_call = 0  # of the next request, and the index of its first call
 
-        def body_of() -> dict[str, Any]:
+        def make_body() -> dict[str, Any]:
             body = encode(request, self.model, adaptive=self._adaptive, after=paused)
             return with_breakpoints(body) if self._breakpoints else body
 
-        def decoder_of(status: int) -> AnthropicDecoder:
+        def make_decoder(status: int) -> AnthropicDecoder:
             # each request numbers its blocks from 0: a prefix keeps their ids apart in one answer
             prefix = f"{number}." if number else ""
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
             return decoders[-1]
 
         for number in range(CONTINUES + 1):
-            async with aclosing(self._send(request, body_of, decoder_of)) as batches:
+            async with aclosing(self._send(request, make_body, make_decoder)) as batches:
                 async for batch in batches:
                     yield [
                         part.with_tokens_of(spent) if isinstance(part, Usage) else part

@@ -149,13 +149,11 @@ REFUSALS = [
 @pytest.mark.parametrize(("message", "refused", "others"), REFUSALS, ids=[r[0] for r in REFUSALS])
 def test_what_a_server_refuses_is_remembered_and_nothing_else(message, refused, others):
     from agent_nb.errors import ModelError
-    from agent_nb.models import Request
+    from agent_nb.models.http.schema_refusals import SchemaRefusals
     from agent_nb.models.messages import OutputSchema
-    from agent_nb.models.openai import provider
 
-    model = provider("m", base_url="http://127.0.0.1:9/v1")
+    refusals = SchemaRefusals()
     one, two = (OutputSchema(name, {"type": "object", "title": name}) for name in ("one", "two"))
-    request = Request(messages=(), output=one)
-    fault = model._explain_schema(ModelError(message, status=400, code="provider"), request)
+    fault = refusals.note_fault(ModelError(message, status=400, code="provider"), one)
     assert (fault.code == "no_schema") is refused
-    assert (model.takes_output(one), model.takes_output(two)) == (not refused, others)
+    assert (refusals.may_send(one), refusals.may_send(two)) == (not refused, others)

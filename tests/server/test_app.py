@@ -8,6 +8,8 @@ import threading
 
 import httpx
 import pytest
+from starlette.datastructures import URL
+from starlette.requests import Request
 
 from agent_nb import events as ev
 from agent_nb.codecs.loom import codec as loom
@@ -588,6 +590,16 @@ def test_an_origin_is_scheme_and_host_and_port(origin, scheme, host, same):
     access = Access(token="t", hosts=frozenset({"*"}))
     denied = access.check("POST", {"host": host, "origin": origin}, access.cookie(), scheme)
     assert (denied is None) is same
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1/health?", "localhost:1/health#"])
+def test_a_host_header_with_a_path_opens_nothing(host, rig, monkeypatch):
+    def join_url(request):  # as older versions of starlette do, without looking at the header
+        return URL(f"http://{request.headers['host']}{request.scope['path']}")
+
+    monkeypatch.setattr(Request, "url", property(join_url))
+    with httpx.Client(base_url=rig().server.url, trust_env=False) as client:
+        assert client.get("/runs", headers={"Host": host}).status_code == 401
 
 
 def test_a_foreign_host_name_is_refused_against_rebinding(rig):

@@ -1,4 +1,4 @@
-"""The base of all models behind HTTP: key, headers, connection, list of models, wording of faults.
+"""The base of all models behind HTTP: key, connection, list of models, refused fields.
 
 Why: providers differ in how requests and answers are written, and in little else. A provider's
 class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
@@ -6,7 +6,8 @@ class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 Rules
 - The key is looked up for each request, so a key that the user sets later is found.
 - Each model object has its own connections (`Http`), and holds no state of a stream.
-- A field or schema that the server refused is not sent again by this object.
+- What the server refused, a field (`_adapt`) or a schema (`SchemaRefusals`), is not sent again by
+  this object.
 - The model `*` stands for the first chat model that the server lists, else for the first model.
 """
 
@@ -33,6 +34,7 @@ from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, advise_key
 from .limiter import configure_limiter
+from .schema_refusals import SchemaRefusals
 from .stream import Post, StreamDecoder, stream_answer
 
 FIRST_MODEL = "*"  # as a model's name: the server's list decides (see the rules)
@@ -40,21 +42,6 @@ LONGEST_NAME = 200  # characters; longer names in the list do not count for `*`
 # names of models that do not chat
 _NOT_CHATTING = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
-)
-# statuses of a refused schema
-_SCHEMA_STATUSES = (400, 404, 405, 422, 500, 501)
-# words of a refusal that is about the schema of the answer
-_ABOUT_SCHEMA = re.compile(
-    r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured[ _-]?(output|gener|decod|respon)"
-    r"|output_(config|format)|text\.format|\bgrammar\b|guided[ _-]?(json|decod|gener|gramm)"
-    r"|^(?!.*\b(tools?|functions?|database)\b).*\bschemas?\b",
-    re.IGNORECASE | re.DOTALL,
-)
-# words of a server that takes no schema at all
-_TAKES_NO_SCHEMA = re.compile(
-    r"not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|available)"
-    r"|unknown (field|param|arg|name)|unrecogni[sz]ed|unexpected (field|keyword|param|arg)|extra (inputs|fields)",
-    re.IGNORECASE,
 )
 # (base URL, model) of models that refused tools; only tools that the user did not choose are then
 # left out
@@ -123,8 +110,7 @@ class Remote(Unpicklable):
         self.cache = options.cache
         self._prices = dict(options.prices or {})
         self._http = Http(options.base_url, options.timeouts)
-        self._takes_schemas = True  # until the server says that it takes none
-        self._refused_schemas: set[bytes] = set()
+        self._schemas = SchemaRefusals()
         endpoint, host = f"{options.label} {self._http.base_url}", self._http.host
         self.limiter = configure_limiter(endpoint, host, options.rpm, options.concurrency)
 
@@ -160,25 +146,26 @@ class Remote(Unpicklable):
     async def named(self) -> str:
         """Return the full name of the model; for `*` ask the server. Raises ModelError."""
         if self.model == FIRST_MODEL:
-            url = self._http.address
-            try:
-                names = [name for name in await self._list_names() if len(name) <= LONGEST_NAME]
-            except (ModelError, AttributeError, TypeError) as fault:
-                message = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
-                raise ModelError(
-                    f"{message} Name one: -m {self.label}/NAME.",
-                    code="no_model",
-                    retryable=getattr(fault, "retryable", False),
-                    status=getattr(fault, "status", 0),
-                ) from None
-            if not names:
-                raise ModelError(
-                    f"No model was named, and {url} has none. Name one: -m {self.label}/NAME.",
-                    code="no_model",
-                )
-            self.model = next((name for name in names if not _NOT_CHATTING.search(name)), names[0])
+            self.model = await self._find_first_model()
             self.name = f"{self.label}/{self.model}"
         return self.name
+
+    async def _find_first_model(self) -> str:
+        """Return the first chat model that the server lists, else its first model."""
+        advice, url = f"Name one: -m {self.label}/NAME.", self._http.address
+        try:
+            names = [name for name in await self._list_names() if len(name) <= LONGEST_NAME]
+        except (ModelError, AttributeError, TypeError) as fault:
+            reason = str(fault).rstrip(".")
+            raise ModelError(
+                f"No model was named, and {url} does not list its models ({reason}). {advice}",
+                code="no_model",
+                retryable=getattr(fault, "retryable", False),
+                status=getattr(fault, "status", 0),
+            ) from None
+        if not names:
+            raise ModelError(f"No model was named, and {url} has none. {advice}", code="no_model")
+        return next((name for name in names if not _NOT_CHATTING.search(name)), names[0])
 
     async def models(self) -> list[str]:
         """Return the names of the server's models. Raises ModelError if it does not list them."""
@@ -218,20 +205,7 @@ class Remote(Unpicklable):
 
     def takes_output(self, output: OutputSchema) -> bool:
         """Return whether the schema of an answer may be sent; False once the server refused it."""
-        return self._takes_schemas and _encode(output) not in self._refused_schemas
-
-    def _explain_schema(self, fault: ModelError, request: Request) -> ModelError:
-        """Return `fault`, with the code `no_schema` if it refuses the schema of the answer.
-
-        Such a schema is remembered, so that `takes_output` returns False for it.
-        """
-        message = f"{fault} {fault.raw}"
-        refuses_schema = fault.status in _SCHEMA_STATUSES and _ABOUT_SCHEMA.search(message)
-        if request.output is None or not refuses_schema:
-            return fault
-        self._refused_schemas.add(_encode(request.output))
-        self._takes_schemas = self._takes_schemas and not _TAKES_NO_SCHEMA.search(message)
-        return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
+        return self._schemas.may_send(output)
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
@@ -268,31 +242,32 @@ class Remote(Unpicklable):
     async def _send(
         self,
         request: Request,
-        body_of: Callable[[], Mapping[str, Any]],
-        decoder_of: Callable[[int], StreamDecoder],
+        make_body: Callable[[], Mapping[str, Any]],
+        make_decoder: Callable[[int], StreamDecoder],
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send a request and yield the parts of its answer. Raises ModelError.
 
         Repeats it, at most twice, without the fields that the server refuses (`_adapt`).
+        `make_body` is called for each attempt, `make_decoder` with the status of its response.
         """
         await self.named()
         for repetitions_left in (2, 1, 0):  # each drops another refused field
             try:
-                async with aclosing(self._post(body_of(), decoder_of)) as batches:
+                async with aclosing(self._post(make_body(), make_decoder)) as batches:
                     async for batch in batches:
                         yield batch
                 return
             except ModelError as fault:
                 is_refusal = repetitions_left and fault.status in self.refusals
                 if not is_refusal or not self._adapt(fault):
-                    raise self._explain_schema(fault, request) from None
+                    raise self._schemas.note_fault(fault, request.output) from None
 
     def _adapt(self, fault: ModelError) -> bool:
         """From now on, leave out what the server refused; return whether to repeat the request."""
         return False
 
     async def _post(
-        self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]
+        self, body: Mapping[str, Any], make_decoder: Callable[[int], StreamDecoder]
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of its answer."""
         key, encoded = self._find_key(), _encode(body)
@@ -308,7 +283,7 @@ class Remote(Unpicklable):
             async with self.limiter.admit(self.model) as slot:
                 try:
                     async with aclosing(
-                        stream_answer(self._http, post, decoder_of, slot.note_answer)
+                        stream_answer(self._http, post, make_decoder, slot.note_answer)
                     ) as batches:
                         async for batch in batches:
                             yield batch

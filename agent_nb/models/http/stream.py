@@ -97,7 +97,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
 async def stream_answer(
     http: Http,
     post: Post,
-    decoder_of: Callable[[int], StreamDecoder],
+    make_decoder: Callable[[int], StreamDecoder],
     on_status: Callable[[int], object] = lambda _: None,
 ) -> AsyncGenerator[Sequence[Part], None]:
     """Send `post` and yield the parts of the answer; `on_status` gets its HTTP status first.
@@ -115,7 +115,7 @@ async def stream_answer(
                 tools=post.tools,
                 images=post.images,
             )
-        async with aclosing(_read(reply, decoder_of(reply.status))) as batches:
+        async with aclosing(_read(reply, make_decoder(reply.status))) as batches:
             async for batch in batches:
                 yield batch
 

@@ -57,9 +57,10 @@ class _Guard:
             request.method,
             request.headers,
             request.cookies.get(cookie_name(port_of(scope)), ""),
-            request.url.scheme,
+            scope["scheme"],
         )
-        public = request.url.path == "/health" and self._access.host_allowed(
+        # not `request.url`: older versions of starlette join the Host header into it unchecked
+        public = scope["path"] == "/health" and self._access.host_allowed(
             request.headers.get("host", "")
         )
         if denied is None or public:

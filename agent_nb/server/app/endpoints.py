@@ -93,7 +93,7 @@ class Endpoints:
     async def login(self, request: Request) -> Response:
         """Return a cookie in exchange for the token (or cookie) that the guard has checked."""
         response = Response(status_code=204)
-        secure = request.url.scheme == "https"
+        secure = request.scope["scheme"] == "https"
         name = cookie_name(port_of(request.scope))
         response.set_cookie(
             name, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/"
