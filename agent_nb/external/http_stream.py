@@ -42,8 +42,8 @@ from .connect import (
     stream_body,
 )
 
-# the empty line that ends a frame; after `\r\r` a `\n` may belong to it
-_FRAME_ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
+# two line ends in a row: an empty line ends a frame
+_FRAME_ENDS = re.compile(rb"(?:\r?\n){2}|\r\r\n?")
 _ID_PARAMETER = "lastEventId"  # in the query of the address
 # any stream that a codec may know
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"

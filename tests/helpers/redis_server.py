@@ -21,7 +21,7 @@ from helpers.lacking import lacking
 from agent_nb.server.hub import Hub
 from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.hub import RedisHub
-from agent_nb.server.redis.publisher import Limits
+from agent_nb.server.redis.outgoing import Limits
 
 KEY = b"the key of the tests"
 PATIENCE = 20.0  # s

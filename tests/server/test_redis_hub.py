@@ -32,7 +32,7 @@ from agent_nb.server.redis.entries import (
     stream_id,
 )
 from agent_nb.server.redis.hub import RedisHub, open_hub
-from agent_nb.server.redis.publisher import Limits
+from agent_nb.server.redis.outgoing import Limits
 
 pytestmark = pytest.mark.extra
 ALL = Filter(internal=True)

@@ -2,6 +2,6 @@
 
 Why: one server then shows the runs of all kernels of a user or a team.
 
-Read `hub` first. `publisher` writes runs to Redis, `mirrors` reads those of other processes,
-`control` sends their stops and answers; `link` is the connection.
+Read `hub` first. `publisher` writes runs to Redis (`outgoing`: one run), `mirrors` reads those of
+other processes, `control` sends their stops and answers; `link` is the connection.
 """

@@ -34,7 +34,8 @@ from .index import Index
 from .link import LOG, Link, Refusal
 from .messages import hub_key
 from .mirrors import Mirrors
-from .publisher import Limits, Publisher
+from .outgoing import Limits
+from .publisher import Publisher
 from .reader import Reader
 
 T = TypeVar("T")
@@ -62,14 +63,13 @@ class RedisHub(Hub):
     ) -> None:
         super().__init__(keep=keep, runs=runs, epoch=epoch)
         self.address, self.where = address, address.shown
-        limits = limits or Limits()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._link = Link(address)
         self._reader = Reader(self._link)
         self._index = Index(self._link)
         self._control = Control(self._link, self._reader, key)
         self._mirrors = Mirrors(self._link, self._reader, self._control, self.shared, _THREAD.run)
-        self._publisher = Publisher(self._link, self._index, self.shared, limits, keep)
+        self._publisher = Publisher(self._link, self._index, self.shared, limits or Limits())
         self._start()
         _HUBS.add(self)
 
