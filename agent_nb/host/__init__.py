@@ -7,7 +7,8 @@ Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__`
 Order of imports, lowest level first: background, diverted, door, import_places, inherited, launch,
   nearest, paths, private_file, version
 < dotenv, imports
-< plugins, trust
+< entry_points, trust
+< plugins
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,6 @@ Rules
 - The user's imports are not touched. Ours are looked up in `import_places`.
 - A module that the user has imported from the project is not the library of that name:
   `import_library` and `find_library` treat it as absent, `verify_libraries` reports it.
-- Entry points are read from the same places.
 """
 
 from __future__ import annotations
@@ -19,21 +18,16 @@ import importlib.util
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import UsageError
 from .import_places import Places
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
 F = TypeVar("F", bound=Callable[..., Any])
-SETTLED = 5_000_000_000  # nanoseconds without a change after which an installation is complete
 OURS = "agent_nb"
 # libraries that `verify_libraries` looks at; all are required ones
 NEEDED = (
@@ -41,7 +35,6 @@ NEEDED = (
     "nbformat", "nh3", "numpy", "pandas", "platformdirs", "pydantic", "pygments", "yaml",
 )  # fmt: skip
 _swapping = threading.RLock()  # held while `sys.path` is replaced
-_PACKAGES: dict[str, _Packages] = {}  # entry of sys.path -> the packages in it
 # id -> code of a function marked as foreign; no set, as a code object's hash reads all constants
 _foreign: dict[int, CodeType] = {}
 
@@ -53,10 +46,11 @@ def mark_foreign(function: F) -> F:
 
 
 class Guard:
-    """The finder for our imports; it remembers the working folder in which it was created."""
+    """The finder for our imports; the working folder at its creation also counts as a project."""
 
     def __init__(self) -> None:
         self._start = _read_folder()
+        # `sys.path` and the working folder for which `_places` was made
         self._state: tuple[Sequence[str], str] = ((), "")
         self._places = Places((), ())
 
@@ -96,7 +90,7 @@ class Guard:
         return spec
 
     def _search(self, name: str, target: ModuleType | None) -> ModuleSpec | None:
-        """Ask the finders in order, as the import system does."""
+        """Return the first spec outside the project; ask the finders as the import system does."""
         places = self.places()
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -177,73 +171,6 @@ def verify_libraries() -> None:
             raise UsageError(
                 f"The module {name!r} of this process is {location}, not the library. Rename that file and restart the kernel."
             )
-
-
-def list_entry_points(group: str) -> list[EntryPoint]:
-    """Return the entry points of installed packages, in search order; never the project's."""
-    return [
-        entry
-        for folder in GUARD.places().path
-        for entry in _PACKAGES.setdefault(folder, _Packages(folder)).entry_points(group)
-        if (top := sys.modules.get(entry.module.partition(".")[0])) is None
-        or not is_from_project(top)
-    ]
-
-
-class _Packages:
-    """The entry points of the packages in one entry of `sys.path`, read again after a change.
-
-    Why: reading them takes milliseconds, and each agent asks several times; but a package that is
-    installed meanwhile must be found.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        # the folder's last change that was read, ns since the epoch; -1: read anew
-        self._changed = -1
-        self._packages: frozenset[tuple[str, int]] | None = None  # with the time of their change
-        self._groups: dict[str, list[EntryPoint]] = {}
-
-    def entry_points(self, group: str) -> Sequence[EntryPoint]:
-        """Return the entry points of a group."""
-        if (mtime := _read_mtime(self._folder)) != self._changed:
-            packages = frozenset(_scan_metadata(self._folder))
-            if packages != self._packages:
-                self._groups = _read_entry_points(self._folder)
-            # An installer creates the folder of a package before its files, and adding these does
-            # not change the time of our folder again: what may be half written is read once more.
-            latest = max((when for _, when in packages), default=0)
-            settled = latest < time.time_ns() - SETTLED
-            self._changed, self._packages = (mtime, packages) if settled else (-1, None)
-        return self._groups.get(group, ())
-
-
-def _read_mtime(path: str) -> int:
-    """Return when a file or folder was changed (ns since the epoch; 0: it is absent)."""
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _scan_metadata(folder: str) -> Iterator[tuple[str, int]]:
-    """Yield the name and last change of each package's metadata in a folder (`.dist-info` …)."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith((".dist-info", ".egg-info")):
-                yield entry.name, _read_mtime(entry.path)
-
-
-def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
-    """Read the entry points of all packages in a folder, by group."""
-    from importlib.metadata import distributions
-
-    groups: dict[str, list[EntryPoint]] = {}
-    for package in distributions(path=[folder]):
-        with suppress(Exception):  # its metadata is damaged
-            for entry in package.entry_points:
-                groups.setdefault(entry.group, []).append(entry)
-    return groups
 
 
 @contextmanager

@@ -15,14 +15,14 @@ from pathlib import Path
 def find_nearest(name: str, folder: Path | None = None) -> Path | None:
     """Return the nearest file `name`, in `folder` (None: the current one) or above it, or None."""
     try:
-        start, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
-    except (OSError, RuntimeError):
+        folder_path = str(Path.cwd() if folder is None else folder.resolve())
+    except (OSError, RuntimeError):  # the folder was deleted, or is a link to itself
         return None
-    folder_path, last = str(start), str(home)  # done for each cell: text is quicker than paths
-    while True:
+    home = os.path.expanduser("~")
+    while True:  # done for each cell: text is quicker than paths
         if os.path.isfile(file := os.path.join(folder_path, name)):
             return Path(file)
         above = os.path.dirname(folder_path)
-        if folder_path in (last, above) or os.path.exists(os.path.join(folder_path, ".git")):
+        if folder_path in (home, above) or os.path.exists(os.path.join(folder_path, ".git")):
             return None
         folder_path = above

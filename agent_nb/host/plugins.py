@@ -8,7 +8,7 @@ Rules
   attribute (`ATTRIBUTE`), at its left margin.
 - Other files are machinery of the room. A plug-in is imported when it is first used.
 - A built-in file wins over an entry point of the same name.
-- Only entry points of installed packages count, never those of the notebook's folder (`imports`).
+- Only entry points of installed packages count, never those of the notebook's folder (`entry_points`).
 - An installed plug-in that fails raises a PluginError that names its package; the others keep
   working.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AgentError, PluginError, UsageError, unknown_name
-from .imports import list_entry_points
+from .entry_points import list_entry_points
 
 ATTRIBUTE = {  # room -> the attribute by which a file offers its plug-in
     "models": "provider",

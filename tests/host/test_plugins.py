@@ -13,7 +13,7 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
-from agent_nb.host import imports, plugins
+from agent_nb.host import entry_points, plugins
 from agent_nb.models import choose
 from agent_nb.tools.toolset import Toolset, available
 from agent_nb.view.cards import base
@@ -234,8 +234,8 @@ def test_plugin_installed_while_the_kernel_runs_is_found(tmp_path, monkeypatch):
 
 def test_installed_packages_are_read_once_until_they_change(tmp_path, monkeypatch):
     read = []
-    real = imports._read_entry_points
-    monkeypatch.setattr(imports, "_read_entry_points", lambda p: (read.append(p), real(p))[1])
+    real = entry_points._read_entry_points
+    monkeypatch.setattr(entry_points, "_read_entry_points", lambda p: (read.append(p), real(p))[1])
     monkeypatch.syspath_prepend(str(tmp_path))
     list(_install(tmp_path, "early"))
     an_hour_ago = time.time() - 3600
