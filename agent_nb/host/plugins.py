@@ -8,7 +8,7 @@ Rules
   attribute (`ATTRIBUTE`), at its left margin.
 - Other files are machinery of the room. A plug-in is imported when it is first used.
 - A built-in file wins over an entry point of the same name.
-- Only entry points of installed packages count, never those of the notebook's folder (`entry_points`).
+- Only `entry_points` of installed packages count, never those of the notebook's folder.
 - An installed plug-in that fails raises a PluginError that names its package; the others keep
   working.
 """
