@@ -1,14 +1,14 @@
-"""Write one run as Loom frames (seed 002 § 7.1), our own runs with `think` and `act` nodes.
+"""Write one run as Loom frames (seed 002 § 7.1).
 
-Why nodes: each frame of this format belongs to a node of a graph, and our runs have no graph.
+Why apart from `write`: a stream may hold several runs, and what is open in each differs.
 
 Rules
+- Events that were read from Loom are written as they came (`imported`).
 - In a run of ours, text and calls of the model are in a `think` node, approvals and results of
   tools in an `act` node.
 - Each model request is a think node, whose exit waits for the usage of the request; other nodes
   keep their names.
-- `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0; for events of a
-  sub-agent it is their span. Frames between a node's exit and the next node keep the old `node_id`.
+- The events of a sub-agent enter no node: their `node_id` is their span.
 - The last frame is the run's reply, which holds the whole answer.
 - If a call's arguments are written live, its frames have an id made of its block's, because the
   call's own id comes only with the complete call.
@@ -16,7 +16,7 @@ Rules
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...events import (
     Answer,
@@ -47,32 +47,22 @@ from ..value_losses import count_answer_loss, count_result_losses, count_step_lo
 from ..writing import LiveBlocks, split_block
 from .imported import ImportedFrames
 from .lines import NAME, STOPS, Obj, draw_chunk, draw_frame, draw_reply
+from .nodes import NodeFrames
 
 _STATES = ("values", "updates", "checkpoint")
 
 
 class RunWriter:
-    """Writes the frames of one run.
-
-    `counts`: session -> `event_id` of its newest frame, which this writer increments. None: frames
-    have no envelope.
-    """
+    """Writes the frames of one run; `session` and `counts`: see `NodeFrames`."""
 
     def __init__(
         self, losses: Losses, run: str, session: str, counts: dict[str, int] | None
     ) -> None:
         self._losses = losses
         self._run = run
-        self._session = session
-        self._counts = counts
+        self._frames = NodeFrames(session, counts)
         self._live = LiveBlocks()
         self._held_start: RunStart | None = None  # until the user message, which its frame includes
-        self._node = ""  # the think or act node that is open
-        self._in_request = False  # the open node is a model request of ours
-        # result of the open node, whose exit waits for the usage of its request; None: it runs on
-        self._held_result: Any = None
-        self._node_id = ""
-        self._node_count = 0
         # (span, id) of an open call -> its tool; of an open call that was streamed -> its wire id
         self._tools: dict[tuple[str, str], str] = {}
         self._wire_ids: dict[tuple[str, str], str] = {}
@@ -99,54 +89,21 @@ class RunWriter:
         """
         out: list[Obj] = []
         if self._held_start is not None and coming not in (User, RunStart):
-            out = [self._frame({**draw_frame(self._held_start), **self._run_id()})]
+            out = [self._frames.make({**draw_frame(self._held_start), **self._run_id()})]
             self._held_start = None
-        if self._held_result is not None and coming is not Metric:
-            out += self._leave()
+        if self._frames.is_exit_due and coming is not Metric:
+            out += self._frames.leave()
         return out
 
     # Runs of our own.
 
-    def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
-        """Return a frame with its envelope; `node_id`: None means the current node's."""
-        if self._counts is None:
-            return frame
-        number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
-        current = self._node_id if node_id is None else node_id
-        return {
-            "session_id": self._session,
-            **({"node_id": current} if current else {}),
-            "event_id": number,
-            **frame,
-        }
-
     def _run_id(self) -> Obj:
         return {"run_id": self._run} if self._run else {}
 
-    def _enter(self, name: str) -> list[Obj]:
-        """Enter node `name`, unless it is open; leave the one before."""
-        if self._node == name:
-            return []
-        return [*self._leave(), self._open(name)]
-
-    def _open(self, name: str) -> Obj:
-        self._node = name
-        self._node_id = f"run-{name}-{self._node_count}"
-        self._node_count += 1
-        return self._frame({"type": "node_enter", "id": name})
-
-    def _leave(self) -> list[Obj]:
-        """Leave the open node, if any, with the result that is held for it."""
-        name, result = self._node, self._held_result or "Ok"
-        self._node, self._in_request, self._held_result = "", False, None
-        return [self._frame({"type": "node_exit", "id": name, "result": result})] if name else []
-
-    def _enter_for(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
-        """Enter node `name` for an event; return the frames for that, and the event's node id.
-
-        None means the current node's. A sub-agent's event enters no node; its node id is its span.
-        """
-        return ([], event.span) if event.span else (self._enter(name), None)
+    def _write_in(self, node: str, event: Event, frames: list[Obj]) -> list[Obj]:
+        """Write frames of an event in a node of this name; a sub-agent's event enters no node."""
+        entering = [] if event.span else self._frames.enter(node)
+        return [*entering, *(self._frames.make(frame, event.span) for frame in frames)]
 
     def _start_run(self, event: RunStart) -> list[Obj]:
         self._held_start = event
@@ -156,24 +113,20 @@ class RunWriter:
         start, self._held_start = self._held_start, None
         fields = draw_frame(start) if start is not None else {}
         message = {"message": event.content}
-        return [self._frame({"type": "run_start", **self._run_id(), **message, **fields})]
+        return [self._frames.make({"type": "run_start", **self._run_id(), **message, **fields})]
 
     def _on_node(self, event: Node) -> list[Obj]:
         if event.name == "llm":
             # a parent shows a request of a sub-agent, whose events open no think node
             return [] if event.parent else self._on_request(event)
-        self._node_count += event.phase == "enter"
-        return [self._frame(draw_frame(event), event.span)]
+        if event.phase == "enter":
+            self._frames.count_node()
+        return self._as_drawn(event)
 
     def _on_request(self, event: Node) -> list[Obj]:
-        """Open a think node for a model request; at its end, wait for the usage."""
         if event.phase == "enter":
-            out = [*self._leave(), self._open("think")]
-            self._in_request = True
-            return out
-        if self._in_request:
-            error = "" if event.result == "ok" else event.result.removeprefix("error: ")
-            self._held_result = {"Err": error} if error else "Ok"
+            return self._frames.begin_request()
+        self._frames.end_request(draw_frame(event)["result"])
         return []
 
     def _delta(self, event: Delta) -> list[Obj]:
@@ -181,38 +134,28 @@ class RunWriter:
         if event.of not in ("think", "respond", "call"):
             return []
         self._live.add(event)
-        entering, node_id = self._enter_for(event, "think")
-        frame = draw_chunk(event.of, event.text)
-        ids = {"call_id": _wire_id(event), "name": event.name}
-        extra = ids if event.of == "call" else {"id": "think"}
-        return [*entering, self._frame({**frame, **extra}, node_id)]
+        call = {"call_id": _wire_id(event), "name": event.name}
+        extra = call if event.of == "call" else {"id": "think"}
+        return self._write_in("think", event, [{**draw_chunk(event.of, event.text), **extra}])
 
     def _block(self, event: Think | Respond) -> list[Obj]:
         """Write a block, unless its deltas have been written or the run's reply has its text."""
         if self._live.take(event) or read_repetition(event) == "instead":
             return []
-        entering, node_id = self._enter_for(event, "think")
-        frames = [
-            self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
-            for text, _ in split_block(event)
-        ]
-        return [*entering, *frames]
+        pieces = [draw_chunk(event.type, text) for text, _ in split_block(event)]
+        return self._write_in("think", event, [{**piece, "id": "think"} for piece in pieces])
 
     def _call(self, event: Call) -> list[Obj]:
         """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
         self._tools[key] = event.name
-        entering, node_id = self._enter_for(event, "think")
-        streamed = self._live.take(event)
-        if streamed:
+        was_streamed = self._live.take(event)
+        if was_streamed:
             self._wire_ids[key] = _wire_id(event)
-        chunks = split_block(event) if event.chunks and not streamed else []
+        chunks = split_block(event) if event.chunks and not was_streamed else []
+        frames = [*(draw_chunk("call", text) for text, _ in chunks), draw_frame(event)]
         ids = {"call_id": self._wire_ids.get(key, event.call_id), "name": event.name}
-        frames = [
-            self._frame({"type": "tool_call_chunk", **ids, "arguments_delta": text}, node_id)
-            for text, _ in chunks
-        ]
-        return [*entering, *frames, self._frame({**draw_frame(event), **ids}, node_id)]
+        return self._write_in("think", event, [{**frame, **ids} for frame in frames])
 
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, start, output or result of a tool."""
@@ -229,18 +172,15 @@ class RunWriter:
             self._tools.pop(key, None)
             self._wire_ids.pop(key, None)
             count_result_losses(self._losses, event)
-        entering, node_id = self._enter_for(event, "act")
-        return [*entering, self._frame(frame, node_id)]
+        return self._write_in("act", event, [frame])
 
     def _as_drawn(self, event: Event) -> list[Obj]:
-        return [self._frame(draw_frame(event), event.span or None)]
+        return [self._frames.make(draw_frame(event), event.span)]
 
     def _metric(self, event: Metric) -> list[Obj]:
         count_step_losses(self._losses, event)
         out = self._as_drawn(event)
-        if self._held_result is not None:
-            out += self._leave()
-        return out
+        return [*out, *self._frames.leave()] if self._frames.is_exit_due else out
 
     def _state(self, event: State) -> list[Obj]:
         """Write values, updates or a checkpoint."""
@@ -250,8 +190,8 @@ class RunWriter:
             return []
         frame = draw_frame(event)
         if event.kind == "updates":
-            frame = {"type": "updates", "id": self._node, **frame}
-        return [self._frame(frame, event.span or None)]
+            frame = {"type": "updates", "id": self._frames.open_node, **frame}
+        return [self._frames.make(frame, event.span)]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return self._as_drawn(event) if event.namespace == NAME else []
@@ -260,7 +200,8 @@ class RunWriter:
         reason = STOPS.get(event.status, event.finish_reason)
         if event.status in STOPS and event.finish_reason not in ("", reason):
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
-        return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, reason))]
+        reply = draw_reply(self._answer.text, event.status, reason)
+        return [*self._frames.leave(), self._frames.make(reply)]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
