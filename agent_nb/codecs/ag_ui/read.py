@@ -12,21 +12,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...events import (
-    Call,
-    Counts,
-    End,
-    Error,
-    Event,
-    Interrupt,
-    Metric,
-    Node,
-    Respond,
-    Result,
-    RunStart,
-    State,
-    User,
-)
+from ... import events
+from ...events import Event
 from ...wire import as_dict, as_list
 from ..block_protocol import BlockReader
 from ..foreign_values import arguments_of, text_of, text_of_arguments
@@ -67,9 +54,11 @@ class AgUiReader(BlockReader):
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
         out = self.read_object(use_wire_names(item.obj))
-        self._has_user_text = self._has_user_text or any(isinstance(event, User) for event in out)
+        self._has_user_text = self._has_user_text or any(
+            isinstance(event, events.User) for event in out
+        )
         self._has_answer = self._has_answer or any(
-            isinstance(event, Respond) and event.content.strip() for event in out
+            isinstance(event, events.Respond) and event.content.strip() for event in out
         )
         return out
 
@@ -89,7 +78,7 @@ class AgUiReader(BlockReader):
     # The run.
 
     def _started(self, obj: Obj) -> list[Event]:
-        return [self._run.line(RunStart, obj)]
+        return [self._run.line(events.RunStart, obj)]
 
     def _finished(self, obj: Obj) -> list[Event]:
         """Read the end of a run, with its outcome and usage."""
@@ -97,9 +86,9 @@ class AgUiReader(BlockReader):
         outcome = as_dict(obj.get("outcome"))
         status = _STATUS.get(text_of(outcome, "type"), "ok")
         if status == "interrupted":
-            out.append(self._run.derived(Interrupt))
+            out.append(self._run.derived(events.Interrupt))
         self._over = True
-        return [*out, self._run.line(End, obj, status=status)]
+        return [*out, self._run.line(events.End, obj, status=status)]
 
     def _read_snapshot(self, out: list[Event]) -> list[Event]:
         """Return the calls, results and answer that only the newest snapshot holds; then drop it.
@@ -107,20 +96,20 @@ class AgUiReader(BlockReader):
         `out`: the events that closing the blocks yielded; one may be the answer.
         """
         messages, self._snapshot = self._snapshot, []
-        has_answer = self._has_answer or any(isinstance(event, Respond) for event in out)
-        events: list[Event] = []
+        has_answer = self._has_answer or any(isinstance(event, events.Respond) for event in out)
+        added: list[Event] = []
         for message in messages:
             text = content_text(message.get("content"))
             if message["role"] == "tool":
-                events += self._snapshot_result(message, text)
+                added += self._snapshot_result(message, text)
             elif text.strip() and not has_answer:
-                events.append(self._run.derived(Respond, content=text))
-            events += self._snapshot_calls(message.get("toolCalls"))
-        return events
+                added.append(self._run.derived(events.Respond, content=text))
+            added += self._snapshot_calls(message.get("toolCalls"))
+        return added
 
     def _snapshot_calls(self, calls: Any) -> list[Event]:
         """Return the calls of a snapshot's message that no line has opened."""
-        events: list[Event] = []
+        added: list[Event] = []
         for call in as_list(calls):
             wire_id = text_of(as_dict(call), "id")
             if not isinstance(call, dict) or self._calls.state_of(wire_id):
@@ -131,8 +120,8 @@ class AgUiReader(BlockReader):
             fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
             fields["args"] = arguments_of(arguments)
             fields["raw_args"] = text_of_arguments(arguments)
-            events.append(self._run.derived(Call, **fields))
-        return events
+            added.append(self._run.derived(events.Call, **fields))
+        return added
 
     def _snapshot_result(self, message: Obj, text: str) -> list[Event]:
         """Return the result in a snapshot's message, unless its call has a result already."""
@@ -144,23 +133,23 @@ class AgUiReader(BlockReader):
         fields: Obj = {"call_id": match.call_id, "name": name, "content": error or text}
         return [
             *self._run.implicit_call(match, wire_id, name=name),
-            self._run.derived(Result, status="error" if error else "ok", **fields),
+            self._run.derived(events.Result, status="error" if error else "ok", **fields),
         ]
 
     def _failed(self, obj: Obj) -> list[Event]:
         out = [*self.close(), *self._usage(obj)]
         self._over = True
         reason: Obj = {"message": text_of(obj, "message"), "code": text_of(obj, "code")}
-        error = self._run.line(Error, obj, **reason)
-        return [*out, error, self._run.derived(End, status="error")]
+        error = self._run.line(events.Error, obj, **reason)
+        return [*out, error, self._run.derived(events.End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
         """Return the usage in the last line of a run as a metric, [] without usage."""
         totals = [usage for usage in as_list(obj.get("usage")) if isinstance(usage, dict)]
         if not totals:
             return []
-        total = sum((read_usage(u, _USAGE) for u in totals), Counts())
-        return [self._run.derived(Metric, step=total, total=total)]
+        total = sum((read_usage(u, _USAGE) for u in totals), events.Counts())
+        return [self._run.derived(events.Metric, step=total, total=total)]
 
     # Blocks.
 
@@ -205,7 +194,7 @@ class AgUiReader(BlockReader):
         return [
             *open_call,
             *self._run.implicit_call(match, wire_id, **span),
-            self._run.line(Result, obj, **fields),
+            self._run.line(events.Result, obj, **fields),
         ]
 
     def _step(self, obj: Obj) -> list[Event]:
@@ -213,27 +202,27 @@ class AgUiReader(BlockReader):
         fields: Obj = {"name": name, "span": f"step-{name}"}
         is_start = obj["type"] == "STEP_STARTED"
         fields |= {"phase": "enter"} if is_start else {"phase": "exit", "result": "ok"}
-        return [self._run.line(Node, obj, **fields)]
+        return [self._run.line(events.Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
         """Read the start, end or error of a sub-agent as its node."""
         fields: Obj = {"name": text_of(obj, "name"), "data": {"subagent": True}}
         if obj["type"] == "SUBAGENT_STARTED":
-            return [self._run.line(Node, obj, phase="enter", **fields)]
+            return [self._run.line(events.Node, obj, phase="enter", **fields)]
         failed = obj["type"] == "SUBAGENT_ERROR"
         result = f"error: {text_of(obj, 'message')}" if failed else "ok"
-        return [self._run.line(Node, obj, phase="exit", result=result, **fields)]
+        return [self._run.line(events.Node, obj, phase="exit", result=result, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
         """Read a state; a snapshot of the messages also yields the prompt, if that is missing."""
         kind = _STATE_KINDS[obj["type"]]
-        state = self._run.line(State, obj, kind=kind, payload=obj.get(kind))
+        state = self._run.line(events.State, obj, kind=kind, payload=obj.get(kind))
         if kind != "messages" or state.span:
             return [state]
         prompt, self._snapshot = read_last_turn(obj.get("messages"))
         if not prompt or self._has_user_text:
             return [state]
-        return [state, self._run.derived(User, content=prompt)]
+        return [state, self._run.derived(events.User, content=prompt)]
 
     HANDLERS: ClassVar[LineHandlers] = {
         "RUN_STARTED": _started,

@@ -17,25 +17,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...events import (
-    Call,
-    Counts,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Metric,
-    Node,
-    Respond,
-    Result,
-    RunStart,
-    State,
-    Step,
-    Texts,
-    Think,
-    User,
-)
+from ... import events
+from ...events import Event
 from ..block_protocol import BlockForm, BlockWriter
 from ..contract import Options
 from ..framing import Item
@@ -63,19 +46,19 @@ class AgUiWriter(BlockWriter):
 
     def _forget_run(self) -> None:
         """Set the state of a run to that before its first event; "" is the span of the run."""
-        self._texts: dict[str, Texts] = {}  # span -> its texts
+        self._texts: dict[str, events.Texts] = {}  # span -> its texts
         self._messages: dict[str, str] = {}  # span -> message id of its newest text
-        self._step: Step = ""  # how the event being written relates to the text before it
+        self._step: events.Step = ""  # how the event being written relates to the text before it
         self._agents: set[str] = set()  # the spans of sub-agents that have begun and not ended
-        self._total: Counts | None = None  # the newest
+        self._total: events.Counts | None = None  # the newest
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
         if note_of(event, NAME) is not None:
             return [Item(obj) for obj in self.write_objects(event)]
         # a node belongs to the run around it
-        outer = event.parent if isinstance(event, Node) else event.span
-        self._step = self._texts.setdefault(outer, Texts()).add(event)
+        outer = event.parent if isinstance(event, events.Node) else event.span
+        self._step = self._texts.setdefault(outer, events.Texts()).add(event)
         return [Item(self._wrap(obj, event)) for obj in self.write_objects(event)]
 
     def close(self) -> list[Item]:
@@ -95,7 +78,7 @@ class AgUiWriter(BlockWriter):
     def _name_run(self, event: Event) -> Obj:
         return {"threadId": self._thread or event.run, "runId": event.run}
 
-    def _start(self, event: RunStart) -> list[Obj]:
+    def _start(self, event: events.RunStart) -> list[Obj]:
         if event.span:
             return []
         return [{"type": "RUN_STARTED", **self._name_run(event)}]
@@ -115,7 +98,7 @@ class AgUiWriter(BlockWriter):
         self._count += 1
         return f"{event.run or 'run'}-{self._count}"
 
-    def _user(self, event: User) -> list[Obj]:
+    def _user(self, event: events.User) -> list[Obj]:
         if event.span or self._user_is_known:
             return []
         ids = {"messageId": self._new_message_id(event)}
@@ -131,7 +114,7 @@ class AgUiWriter(BlockWriter):
         wrap = [{"type": "REASONING_END", **ids}] if form is REASONING else []
         return [{"type": form.end, **ids}, *wrap]
 
-    def _call(self, event: Call) -> list[Obj]:
+    def _call(self, event: events.Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
         args = [
             {"type": TOOL.delta, **ids, "delta": text} for text in split_arguments(event) if text
@@ -142,13 +125,13 @@ class AgUiWriter(BlockWriter):
             {"type": TOOL.end, **ids},
         ]
 
-    def _result(self, event: Result) -> list[Obj]:
+    def _result(self, event: events.Result) -> list[Obj]:
         reason = "a result does not say whether the tool failed"
         count_result_losses(self._losses, event, statuses=("ok",), why=reason)
-        drawn = DRAW[Result](event)
+        drawn = DRAW[events.Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
-    def _node(self, event: Node) -> list[Obj]:
+    def _node(self, event: events.Node) -> list[Obj]:
         """Write a sub-agent's node as a sub-agent, others as steps; a model request has no line."""
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
@@ -169,21 +152,21 @@ class AgUiWriter(BlockWriter):
             return [{"type": "SUBAGENT_FINISHED", **ids}]
         return [{"type": "SUBAGENT_ERROR", **ids, "message": event.result}]
 
-    def _state(self, event: State) -> list[Obj]:
+    def _state(self, event: events.State) -> list[Obj]:
         if event.kind not in STATE_TYPES:
             self._losses.add("state", "only snapshots, patches and messages have events")
             return []
-        return [DRAW[State](event)]
+        return [DRAW[events.State](event)]
 
-    def _error(self, event: Error) -> list[Obj]:
+    def _error(self, event: events.Error) -> list[Obj]:
         self._last_error.add(event)
         return []
 
-    def _metric(self, event: Metric) -> list[Obj]:
+    def _metric(self, event: events.Metric) -> list[Obj]:
         self._total = event.total
         return []
 
-    def _end(self, event: End) -> list[Obj]:
+    def _end(self, event: events.End) -> list[Obj]:
         """Write RUN_ERROR for a failed run, else RUN_FINISHED with the outcome."""
         if event.span:
             return []
@@ -191,7 +174,7 @@ class AgUiWriter(BlockWriter):
         self._forget_run()
         usage = {"usage": [_draw_usage(total)]} if total is not None else {}
         if event.status == "error":
-            return [{**DRAW[Error](self._last_error.take_cause(event)), **usage}]
+            return [{**DRAW[events.Error](self._last_error.take_cause(event)), **usage}]
         self._last_error.count_as_lost()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
@@ -203,23 +186,23 @@ class AgUiWriter(BlockWriter):
         return [{"type": "RUN_FINISHED", **self._name_run(event), "outcome": outcome, **usage}]
 
     HANDLERS: ClassVar[EventHandlers] = {
-        RunStart: _start,
-        User: _user,
-        Delta: BlockWriter.delta,
-        Think: BlockWriter.block,
-        Respond: BlockWriter.block,
-        Call: _call,
-        Result: _result,
-        Node: _node,
-        State: _state,
-        Extension: BlockWriter.extension,
-        Error: _error,
-        Metric: _metric,
-        End: _end,
+        events.RunStart: _start,
+        events.User: _user,
+        events.Delta: BlockWriter.delta,
+        events.Think: BlockWriter.block,
+        events.Respond: BlockWriter.block,
+        events.Call: _call,
+        events.Result: _result,
+        events.Node: _node,
+        events.State: _state,
+        events.Extension: BlockWriter.extension,
+        events.Error: _error,
+        events.Metric: _metric,
+        events.End: _end,
     }
 
 
-def _draw_usage(total: Counts) -> Obj:
+def _draw_usage(total: events.Counts) -> Obj:
     """Draw the token counts of a run; optional ones only if they are not 0."""
     counts = {
         "inputTokens": total.input,

@@ -15,24 +15,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ...events import (
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Interrupt,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    State,
-    Think,
-    progress_fields,
-    result_fields,
-)
+from ... import events
+from ...events import Event, progress_fields, result_fields
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
@@ -79,7 +63,7 @@ class RunReader:
         out += self._close_view(incomplete=not self._awaits_input)
         if self._awaits_input and not self.is_over:
             self.is_over = True
-            out.append(self._derived(End, status="awaiting"))
+            out.append(self._derived(events.End, status="awaiting"))
         return out
 
     def _derived(self, cls: type[Event], **fields: Any) -> Event:
@@ -106,7 +90,7 @@ class RunReader:
 
     def _node(self, child: _Child, **fields: Any) -> list[Event]:
         location = {"span": child.span, "parent": self._span}
-        return [self._run.derived(Node, name=child.run, **location, **fields)]
+        return [self._run.derived(events.Node, name=child.run, **location, **fields)]
 
     def _close_children(self, call_id: str = "") -> list[Event]:
         """Close the open sub-agents of a call that ended or, for "", of the run that ends."""
@@ -120,7 +104,7 @@ class RunReader:
         return out
 
     def _thought(self, obj: Obj) -> list[Event]:
-        return [self._run.line(Think, obj, content=text_of(obj, "content"))]
+        return [self._run.line(events.Think, obj, content=text_of(obj, "content"))]
 
     def _call(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
@@ -130,7 +114,7 @@ class RunReader:
         call_id, synthetic = self._calls.open_call(name, wire_id)
         fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
         args, raw = arguments_of(arguments), text_of_arguments(arguments)
-        return [self._run.line(Call, obj, args=args, raw_args=raw, **fields)]
+        return [self._run.line(events.Call, obj, args=args, raw_args=raw, **fields)]
 
     def _progress(self, obj: Obj) -> list[Event]:
         """Read progress of a tool, or the event of a sub-agent in it."""
@@ -143,7 +127,7 @@ class RunReader:
         if child is not None and not self._child_is_over(match.call_id, child[0]):
             return [*implicit, *self._read_nested(match.call_id, *child)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
-        return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
+        return [*implicit, self._run.line(events.Progress, obj, match.note, **fields)]
 
     def _result(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
@@ -153,7 +137,7 @@ class RunReader:
         implicit = self._implicit_call(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
         child_ends = self._close_children(match.call_id)
-        return [*implicit, *child_ends, self._run.line(Result, obj, match.note, **fields)]
+        return [*implicit, *child_ends, self._run.line(events.Result, obj, match.note, **fields)]
 
     def _child_is_over(self, call_id: str, child_run: str) -> bool:
         child = self._children.get((call_id, child_run))
@@ -166,27 +150,27 @@ class RunReader:
         return self._text.delta("respond", text, obj, draw_stream(text))
 
     def _start(self, obj: Obj) -> list[Event]:
-        return [self._run.line(RunStart, obj)]
+        return [self._run.line(events.RunStart, obj)]
 
     def _final(self, obj: Obj) -> list[Event]:
         self.is_over = True
-        return [*self._close_children(), self._run.line(End, obj)]
+        return [*self._close_children(), self._run.line(events.End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
         self.is_over = True
         return [
             *self._close_children(),
-            self._run.line(Error, obj, message=text_of(obj, "error")),
-            self._derived(End, status="error"),
+            self._run.line(events.Error, obj, message=text_of(obj, "error")),
+            self._derived(events.End, status="error"),
         ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         """Read the end of a run that was stopped: by the user, or by a limit."""
         self.is_over = True
         fields = interrupt_fields(text_of(obj, "reason"))
-        stopped = self._derived(Interrupt, **fields)
+        stopped = self._derived(events.Interrupt, **fields)
         status = "interrupted" if fields["reason"] == "user" else "limit"
-        return [*self._close_children(), stopped, self._run.line(End, obj, status=status)]
+        return [*self._close_children(), stopped, self._run.line(events.End, obj, status=status)]
 
     def _run_view(self, obj: Obj) -> list[Event]:
         """Read a view, which repeats the whole run so far.
@@ -194,7 +178,7 @@ class RunReader:
         The view becomes a state. What it adds to the view before becomes events.
         """
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
-        out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
+        out: list[Event] = [self._run.line(events.State, obj, kind="run_view", payload=payload)]
         new_lines, before = self._view.list_new_lines(obj), self._view.content
         end = None
         if new_lines and new_lines[-1]["type"] in _ENDINGS:
@@ -219,10 +203,12 @@ class RunReader:
         return out
 
     def _view_delta(self, text: str) -> Event:
-        return self._derived(Delta, of="respond", block=self._view_block(), text=text)
+        return self._derived(events.Delta, of="respond", block=self._view_block(), text=text)
 
     def _view_answer(self, text: str, *, incomplete: bool = False) -> Event:
-        return self._derived(Respond, content=text, block=self._view_block(), incomplete=incomplete)
+        return self._derived(
+            events.Respond, content=text, block=self._view_block(), incomplete=incomplete
+        )
 
     def _view_block(self) -> str:
         return f"{self._span}/view-{self._rewrites}" if self._span else f"view-{self._rewrites}"
@@ -239,7 +225,7 @@ class RunReader:
         self._view_questions.add((wire_id, prompt))
         match = self._calls.match_line("", wire_id)
         implicit = self._implicit_call(match, wire_id, "")
-        return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
+        return [*implicit, self._derived(events.Approval, call_id=match.call_id, reason=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}

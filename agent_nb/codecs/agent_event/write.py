@@ -15,21 +15,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...events import (
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Interrupt,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    Think,
-    progress_fields,
-)
+from ... import events
+from ...events import Event, progress_fields
 from ...wire import as_dict
 from ..contract import Options
 from ..framing import Item
@@ -74,10 +61,10 @@ class AgentEventWriter:
         """Write an event that was read from this format as it came."""
         if note.get("derived"):
             return []
-        if isinstance(event, Delta):
+        if isinstance(event, events.Delta):
             self._live.add(event)
             return [restore_object(draw_stream(event.text), note)]
-        if isinstance(event, Respond):
+        if isinstance(event, events.Respond):
             return restore_block(event, note, SHIFTS, self._live, draw_stream)
         return restore_line(event, note, DRAW)
 
@@ -89,42 +76,44 @@ class AgentEventWriter:
     def _nested(self, event: Event) -> list[Obj]:
         """Write a sub-agent's answer as progress of the call that runs it; the rest is lost."""
         tool, text = self._tools.get(event.span, ""), ""
-        if isinstance(event, Delta):
+        if isinstance(event, events.Delta):
             if not tool or event.of != "respond":
                 return []  # the complete block counts as lost
             self._live.add(event)
             text = event.text
-        elif isinstance(event, Node) or self._live.take(event):
+        elif isinstance(event, events.Node) or self._live.take(event):
             return []
-        elif tool and isinstance(event, Respond):
+        elif tool and isinstance(event, events.Respond):
             text = event.content
         if text:
             return [{"type": "tool_progress", **self._name_tool(event.span, tool), "data": text}]
-        if not isinstance(event, Delta):
+        if not isinstance(event, events.Delta):
             reason = "of a sub-agent only the answer travels, as progress of its call"
             self._losses.add("nested events", reason)
         return []
 
-    def _thought(self, event: Think) -> list[Obj]:
-        return [DRAW[Think](event)]
+    def _thought(self, event: events.Think) -> list[Obj]:
+        return [DRAW[events.Think](event)]
 
-    def _delta(self, event: Delta) -> list[Obj]:
+    def _delta(self, event: events.Delta) -> list[Obj]:
         if event.of != "respond":
             return []
         self._live.add(event)
         return [draw_stream(event.text)]
 
-    def _respond(self, event: Respond) -> list[Obj]:
+    def _respond(self, event: events.Respond) -> list[Obj]:
         if self._live.take(event):
             return []
         return [draw_stream(text) for text, _ in split_block(event)]
 
-    def _call(self, event: Call) -> list[Obj]:
+    def _call(self, event: events.Call) -> list[Obj]:
         self._tools[event.call_id] = event.name
         arguments = {"toolArgs": "".join(split_arguments(event))}
-        return [{**DRAW[Call](event), **arguments, **self._name_tool(event.call_id, event.name)}]
+        return [
+            {**DRAW[events.Call](event), **arguments, **self._name_tool(event.call_id, event.name)}
+        ]
 
-    def _progress(self, event: Progress) -> list[Obj]:
+    def _progress(self, event: events.Progress) -> list[Obj]:
         data = make_progress_data(event)
         if event.data is not None and progress_fields({"data": data}) != {"data": event.data}:
             reason = "receivers take this shape of data for text or a fraction"
@@ -133,49 +122,49 @@ class AgentEventWriter:
             self._losses.add("progress.message", "beside other data there is no place for it")
         return [{"type": "tool_progress", **self._name_tool(event.call_id), "data": data}]
 
-    def _result(self, event: Result) -> list[Obj]:
+    def _result(self, event: events.Result) -> list[Obj]:
         count_result_losses(self._losses, event, content_name="an output")
-        drawn = {**DRAW[Result](event), **self._name_tool(event.call_id, event.name)}
+        drawn = {**DRAW[events.Result](event), **self._name_tool(event.call_id, event.name)}
         self._tools.pop(event.call_id, None)
         return [drawn]
 
-    def _error(self, event: Error) -> list[Obj]:
+    def _error(self, event: events.Error) -> list[Obj]:
         self._last_error.add(event)
         return []
 
-    def _interrupt(self, event: Interrupt) -> list[Obj]:
+    def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._interrupt_reason = event.detail or event.reason
         return []
 
-    def _end(self, event: End) -> list[Obj]:
+    def _end(self, event: events.End) -> list[Obj]:
         """Write the end; a run that was stopped ends with an error that names the reason."""
         reason, self._interrupt_reason = self._interrupt_reason, ""
         if event.status == "error":
-            return [DRAW[Error](self._last_error.take_cause(event))]
+            return [DRAW[events.Error](self._last_error.take_cause(event))]
         self._last_error.count_as_lost()
         if event.status == "ok":
-            return [DRAW[End](event)]
+            return [DRAW[events.End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")
         message = f"{event.status}: {reason}" if reason else event.status
-        return [DRAW[Error](Error(message=message))]
+        return [DRAW[events.Error](events.Error(message=message))]
 
-    def _extension(self, event: Extension) -> list[Obj]:
+    def _extension(self, event: events.Extension) -> list[Obj]:
         if event.namespace != NAME:
             return []
         if "type" in as_dict(event.payload):
             self._losses.add("extension.payload", "the name of the extension takes its `type`")
-        return [DRAW[Extension](event)]
+        return [DRAW[events.Extension](event)]
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
-        Think: _thought,
-        Delta: _delta,
-        Respond: _respond,
-        Call: _call,
-        Progress: _progress,
-        Result: _result,
-        Error: _error,
-        Interrupt: _interrupt,
-        End: _end,
-        Extension: _extension,
+        events.Think: _thought,
+        events.Delta: _delta,
+        events.Respond: _respond,
+        events.Call: _call,
+        events.Progress: _progress,
+        events.Result: _result,
+        events.Error: _error,
+        events.Interrupt: _interrupt,
+        events.End: _end,
+        events.Extension: _extension,
     }

@@ -11,20 +11,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ...events import (
-    Call,
-    End,
-    Error,
-    Event,
-    Execute,
-    Interrupt,
-    Metric,
-    Respond,
-    Result,
-    ResultStatus,
-    Think,
-    User,
-)
+from ... import events
+from ...events import Event
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher
@@ -47,9 +35,9 @@ from .lines import (
 )
 
 _INTERRUPTS = ("interrupt", "cancelled")
-_TEXTS: dict[str, type[Event]] = {"user": User, "respond": Respond}
+_TEXTS: dict[str, type[Event]] = {"user": events.User, "respond": events.Respond}
 # status in an entry of a batch -> ours
-_BATCH_STATUS: dict[str, ResultStatus] = {
+_BATCH_STATUS: dict[str, events.ResultStatus] = {
     "success": "ok",
     **{status: status for status in OUTCOMES if status != "ok"},
 }
@@ -110,7 +98,7 @@ class CogencyReader:
         if metric_count:
             note["held"] = metric_count
         status = "interrupted" if self._interrupted else "ok"
-        return [self._run.make(End, note, ts=time_of(obj), status=status)]
+        return [self._run.make(events.End, note, ts=time_of(obj), status=status)]
 
     def _text(self, obj: Obj) -> list[Event]:
         return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
@@ -134,7 +122,9 @@ class CogencyReader:
         """Return the thought that ends here; a thought of a single line has no deltas."""
         first_line, self._first_line = self._first_line, None
         if first_line is not None:
-            return [self._run.line(Think, first_line, content=text_of(first_line, "content"))]
+            return [
+                self._run.line(events.Think, first_line, content=text_of(first_line, "content"))
+            ]
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
@@ -150,11 +140,13 @@ class CogencyReader:
         call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
         fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": as_dict(args)}
-        return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
+        return [
+            self._run.line(events.Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)
+        ]
 
     def _execute(self, obj: Obj) -> list[Event]:
         calls, self._batch = tuple(self._batch), []
-        return [self._run.line(Execute, obj, calls=calls)]
+        return [self._run.line(events.Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
         """Read a result in any shape of the format's history: a batch, a payload, JSON, text."""
@@ -172,7 +164,7 @@ class CogencyReader:
         """Read the result of one call; `body` holds outcome, content and error."""
         call, implicit = self._end_call("", obj)
         error, outcome = body.get("error"), body.get("outcome")
-        status: ResultStatus = "error" if error else "ok"
+        status: events.ResultStatus = "error" if error else "ok"
         content = body.get("content", error if isinstance(error, str) else "")
         display = None
         if isinstance(outcome, str):
@@ -182,7 +174,7 @@ class CogencyReader:
             if outcome not in (OUTCOMES[status], content):
                 display = {"text/plain": outcome}
         fields: Obj = {**call, "content": content, "status": status, "display": display}
-        return [*implicit, self._shaped_line(Result, obj, form, **fields)]
+        return [*implicit, self._shaped_line(events.Result, obj, form, **fields)]
 
     def _shaped_line(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
         """Return the event of a line whose shape is `form` (see `lines.FORMS`)."""
@@ -192,7 +184,7 @@ class CogencyReader:
     def _batch_results(self, obj: Obj, entries: list[Obj]) -> list[Event]:
         """Read the results of a batch; the note of the first one restores their common line."""
         out: list[Event] = []
-        results: list[Result] = []
+        results: list[events.Result] = []
         for entry in entries:
             call, implicit = self._end_call(text_of(entry, "tool"), obj)
             outcome = entry.get("outcome")
@@ -203,7 +195,7 @@ class CogencyReader:
                 "display": {"text/plain": outcome} if isinstance(outcome, str) else None,
                 "ts": time_of(obj),
             }
-            results.append(self._run.derived(Result, **fields))
+            results.append(self._run.derived(events.Result, **fields))
             out += [*implicit, results[-1]]
         note = {"batch": len(results), **note_difference(obj, draw_batch(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
@@ -221,18 +213,20 @@ class CogencyReader:
 
     def _metric(self, obj: Obj) -> list[Event]:
         step, total = read_counts(obj.get("step")), read_counts(obj.get("total"))
-        return [self._run.line(Metric, obj, step=step, total=total)]
+        return [self._run.line(events.Metric, obj, step=step, total=total)]
 
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")
         if not isinstance(payload, dict):
-            return [self._shaped_line(Error, obj, "text", message=text_of(obj, "content"))]
+            return [self._shaped_line(events.Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
         call_id = self._calls.match_line(tool).call_id if self._calls.is_open(tool) else ""
-        return [self._run.line(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
+        return [
+            self._run.line(events.Error, obj, message=text_of(payload, "error"), call_id=call_id)
+        ]
 
     def _interrupt(self, obj: Obj) -> list[Event]:
-        return [self._run.line(Interrupt, obj)]
+        return [self._run.line(events.Interrupt, obj)]
 
     def _hold_end(self, obj: Obj) -> list[Event]:
         self._held_end = (obj, self._metric_count)

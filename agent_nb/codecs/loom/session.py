@@ -17,26 +17,8 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from ...events import (
-    Approval,
-    Counts,
-    Delta,
-    End,
-    EndStatus,
-    Error,
-    Event,
-    Interrupt,
-    Metric,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-    User,
-)
+from ... import events
+from ...events import Event
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..foreign_values import run_id, text_of
@@ -92,7 +74,7 @@ class Session:
         self._newest_node = _NodeRun()  # open or not
         self._nodes_entered = 0
         self._has_run_start = self._cancelled = False
-        self._total = Counts()
+        self._total = events.Counts()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
         self._awaiting: set[str] = set()  # calls that wait for approval
 
@@ -127,10 +109,10 @@ class Session:
         status = self._implied_status()
         if self._begun and status != "ok":
             self._begun = False
-            out.append(self._run.derived(End, status=status))
+            out.append(self._run.derived(events.End, status=status))
         return out
 
-    def _implied_status(self) -> EndStatus:
+    def _implied_status(self) -> events.EndStatus:
         """Return the status of a run without a reply, or whose reply has no stop reason."""
         if self._cancelled:
             return "interrupted"
@@ -151,21 +133,24 @@ class Session:
         self._forget_run()
         self._begun = True
 
-    def _observe(self, events: list[Event]) -> list[Event]:
-        """Record the streamed text and the calls that wait for approval; return `events`."""
-        for event in events:
+    def _observe(self, new: list[Event]) -> list[Event]:
+        """Record the streamed text and the calls that wait for approval; return `new`."""
+        for event in new:
             self._answer.add(event)
-            if isinstance(event, Think) and not event.span:
-                self._thoughts.add(Respond(content=event.content, turn=event.turn))
-            if isinstance(event, Approval):
+            if isinstance(event, events.Think) and not event.span:
+                self._thoughts.add(events.Respond(content=event.content, turn=event.turn))
+            if isinstance(event, events.Approval):
                 self._awaiting.add(event.call_id)
-            elif isinstance(event, Started | Progress | Result):
+            elif isinstance(event, events.Started | events.Progress | events.Result):
                 self._awaiting.discard(event.call_id)
             # the model writes on, so each question is answered; the arguments of a call (`call`)
             # may belong to the next call of the same batch
-            elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
+            elif (
+                isinstance(event, events.Think | events.Respond | events.Delta)
+                and getattr(event, "of", "") != "call"
+            ):
                 self._awaiting.clear()
-        return events
+        return new
 
     def _locate(self, frame: Obj) -> Obj:
         """Return the `path` of a frame: the span of the node that it names, else of the innermost.
@@ -190,9 +175,9 @@ class Session:
 
     def _run_start(self, frame: Obj) -> list[Event]:
         self._has_run_start = True
-        out: list[Event] = [self._run.line(RunStart, frame, agent=text_of(frame, "agent"))]
+        out: list[Event] = [self._run.line(events.RunStart, frame, agent=text_of(frame, "agent"))]
         if isinstance(frame.get("message"), str):
-            out.append(self._run.derived(User, content=frame["message"]))
+            out.append(self._run.derived(events.User, content=frame["message"]))
         return out
 
     def _enter(self, frame: Obj) -> list[Event]:
@@ -204,7 +189,7 @@ class Session:
         self._newest_node = _NodeRun(name, wire_id, span)
         self._open_nodes.append(self._newest_node)
         fields: Obj = {"phase": "enter", "span": span, "parent": parent, "path": parent}
-        return [self._run.line(Node, frame, name=name, **fields)]
+        return [self._run.line(events.Node, frame, name=name, **fields)]
 
     def _exit(self, frame: Obj) -> list[Event]:
         """Read the exit of a node, which ends the innermost open run of that name."""
@@ -224,7 +209,7 @@ class Session:
             "path": parent,
             "result": text,
         }
-        return [*self._tools.close_unfinished_calls(), self._run.line(Node, frame, **fields)]
+        return [*self._tools.close_unfinished_calls(), self._run.line(events.Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
         """Read the reply: it ends the run, and may add to the streamed text and usage."""
@@ -239,7 +224,7 @@ class Session:
         form = text_of(frame, "type")
         drawn = draw_reply(self._answer.text, status, reason, form)
         note = {**({"form": form} if form else {}), **note_difference(frame, drawn)}
-        out.append(self._run.make(End, note, status=status, finish_reason=reason))
+        out.append(self._run.make(events.End, note, status=status, finish_reason=reason))
         self._begun = False
         return out
 
@@ -247,27 +232,27 @@ class Session:
         """Return the reply's thoughts, or the rest of them, as far as they were not streamed."""
         if self._thoughts.includes(text):
             return []
-        return [self._run.derived(Think, content=self._thoughts.find_rest(text)[0])]
+        return [self._run.derived(events.Think, content=self._thoughts.find_rest(text)[0])]
 
     def _usage_in_reply(self, frame: Obj) -> list[Event]:
         """Return the usage that no `usage` frame has reported."""
         step = read_usage(as_dict(frame.get("usage")), _COUNTS)
         total = read_usage(as_dict(frame.get("total_usage")), _COUNTS)
-        if total == Counts():
+        if total == events.Counts():
             total = step
-        if self._total != Counts():  # usage frames have reported the steps
+        if self._total != events.Counts():  # usage frames have reported the steps
             if not frame.get("total_usage"):
                 return []
-            step = Counts()
-        if total in (Counts(), self._total):
+            step = events.Counts()
+        if total in (events.Counts(), self._total):
             return []
-        return [self._run.derived(Metric, step=step, total=total)]
+        return [self._run.derived(events.Metric, step=step, total=total)]
 
     def _answer_in_reply(self, reply: str) -> Event:
         """Return the reply's answer, or the rest of it, as far as it was not streamed."""
         text, continues = self._answer.find_rest(reply)
         note = {"derived": True, "rest": True} if continues else {"derived": True}
-        return self._run.make(Respond, note, content=text)
+        return self._run.make(events.Respond, note, content=text)
 
     # Text.
 
@@ -284,13 +269,15 @@ class Session:
     def _usage(self, frame: Obj) -> list[Event]:
         step = read_usage(frame, _COUNTS)
         self._total += step
-        return [self._run.line(Metric, frame, step=step, total=self._total)]
+        return [self._run.line(events.Metric, frame, step=step, total=self._total)]
 
     def _state(self, frame: Obj) -> list[Event]:
-        return [self._run.line(State, frame, kind=frame["type"], payload=frame.get("state"))]
+        return [self._run.line(events.State, frame, kind=frame["type"], payload=frame.get("state"))]
 
     def _checkpoint(self, frame: Obj) -> list[Event]:
-        return [self._run.line(State, frame, kind="checkpoint", payload=strip_envelope(frame))]
+        return [
+            self._run.line(events.State, frame, kind="checkpoint", payload=strip_envelope(frame))
+        ]
 
     def _custom(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, "custom", frame.get("value"))]
@@ -298,14 +285,16 @@ class Session:
     def _error(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("error"), str):
             return self._unknown(frame)
-        return [self._run.line(Error, frame, message=frame["error"])]
+        return [self._run.line(events.Error, frame, message=frame["error"])]
 
     def _cancel(self, frame: Obj) -> list[Event]:
         if self._cancelled:
             return self._unknown(frame)
         self._cancelled = True
         kind = frame["type"]
-        return [self._run.line(Interrupt, frame, {"form": kind}, draw=lambda _: {"type": kind})]
+        return [
+            self._run.line(events.Interrupt, frame, {"form": kind}, draw=lambda _: {"type": kind})
+        ]
 
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]

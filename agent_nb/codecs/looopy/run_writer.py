@@ -15,28 +15,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...events import (
-    Answer,
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Interrupt,
-    Metric,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-    User,
-    read_repetition,
-)
+from ... import events
+from ...events import Event, read_repetition
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import EventHandlers
@@ -49,7 +29,7 @@ from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, str
 _TWO_STATUSES = "only success and failure are distinguished"
 _NO_NESTED = "of a sub-agent's run only the start is written, as a subtask"
 # kinds of events that do not end a text of the model
-_WITHIN_TEXT = frozenset({Delta, Respond, Think, Metric, Error})
+_WITHIN_TEXT = frozenset({events.Delta, events.Respond, events.Think, events.Metric, events.Error})
 
 
 class RunWriter:
@@ -62,14 +42,14 @@ class RunWriter:
         self._text = ""  # the text written since the last `content-complete`
         self._is_cut_off = False  # the newest block of that text is open or incomplete
         self._imported = ImportedEvents(self._live)
-        self._answer = Answer()
+        self._answer = events.Answer()
         self._next_index: dict[str, int] = {}  # span -> index of its next delta
         self._thought_count = 0
-        self._newest: Event = User()  # deltas aside; `content-complete` takes its envelope
-        self._calls: dict[str, Call] = {}  # the open calls, by id
+        self._newest: Event = events.User()  # deltas aside; `content-complete` takes its envelope
+        self._calls: dict[str, events.Call] = {}  # the open calls, by id
         self._agent_names: dict[str, str] = {}  # span -> name of the sub-agent
         self._last_error = LastError(losses, "only the error that ends a task is written")
-        self._last_interrupt: Interrupt | None = None
+        self._last_interrupt: events.Interrupt | None = None
 
     def write(self, event: Event) -> list[Obj]:
         """Return the objects of one event, envelope included."""
@@ -79,10 +59,10 @@ class RunWriter:
             return self._imported.write(event, note)
         out: list[Obj] = []
         # of a sub-agent's events only nodes end the text
-        if type(event) not in _WITHIN_TEXT and (not event.span or isinstance(event, Node)):
+        if type(event) not in _WITHIN_TEXT and (not event.span or isinstance(event, events.Node)):
             out += self._complete_text(event)
         out += [self._wrap(obj, event) for obj in self._draw(event)]
-        if type(event) is not Delta:
+        if type(event) is not events.Delta:
             self._newest = event
         return out
 
@@ -93,7 +73,7 @@ class RunWriter:
 
     def _draw(self, event: Event) -> list[Obj]:
         """Return the objects of one event, without their envelope."""
-        if event.span and isinstance(event, RunStart | User | End):
+        if event.span and isinstance(event, events.RunStart | events.User | events.End):
             self._losses.add(f"nested {event.type}", _NO_NESTED)
             return []
         handler = self.HANDLERS.get(type(event))
@@ -126,20 +106,20 @@ class RunWriter:
         if not text or self._is_cut_off:
             return []
         self._next_index.pop("", None)
-        reason = "tool_calls" if isinstance(event, Call) else "stop"
+        reason = "tool_calls" if isinstance(event, events.Call) else "stop"
         return [self._wrap({**draw_complete(text), "finishReason": reason}, self._newest)]
 
-    def _start_run(self, event: RunStart) -> list[Obj]:
+    def _start_run(self, event: events.RunStart) -> list[Obj]:
         statuses = [
             {"kind": "task-status", "status": {"state": state}}
             for state in ("submitted", "working")
         ]
-        return [DRAW[RunStart](event), *statuses]
+        return [DRAW[events.RunStart](event), *statuses]
 
-    def _user(self, event: User) -> list[Obj]:
-        return [DRAW[User](event)]
+    def _user(self, event: events.User) -> list[Obj]:
+        return [DRAW[events.User](event)]
 
-    def _delta(self, event: Delta) -> list[Obj]:
+    def _delta(self, event: events.Delta) -> list[Obj]:
         if event.of != "respond":
             return []
         self._live.add(event)
@@ -155,7 +135,7 @@ class RunWriter:
         self._next_index[span] = index + 1
         return {**draw_delta(text), "index": index}
 
-    def _respond(self, event: Respond) -> list[Obj]:
+    def _respond(self, event: events.Respond) -> list[Obj]:
         """Write a text, unless its deltas have been written."""
         if not event.span:
             self._is_cut_off = event.incomplete
@@ -166,33 +146,35 @@ class RunWriter:
             return []
         return [self._write_piece(text, event.span) for text, _ in split_block(event)]
 
-    def _think(self, event: Think) -> list[Obj]:
+    def _think(self, event: events.Think) -> list[Obj]:
         index = self._thought_count
         self._thought_count += 1
         thought_id = event.block or f"thought-{self._thought_count}"
-        return [{**DRAW[Think](event), "thoughtId": thought_id, "index": index}]
+        return [{**DRAW[events.Think](event), "thoughtId": thought_id, "index": index}]
 
-    def _call(self, event: Call) -> list[Obj]:
+    def _call(self, event: events.Call) -> list[Obj]:
         self._calls[event.call_id] = event
-        return [DRAW[Call](event)]
+        return [DRAW[events.Call](event)]
 
-    def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
+    def _about_call(
+        self, event: events.Started | events.Progress | events.Approval | events.Result
+    ) -> list[Obj]:
         """Write an event about a call, with the fields of its `Call` that the event lacks."""
         call = self._calls.get(event.call_id)
         obj = DRAW[type(event)](event)
-        if isinstance(event, Started):
+        if isinstance(event, events.Started):
             obj["arguments"] = call.args if call else {}
-        if isinstance(event, Progress):
+        if isinstance(event, events.Progress):
             return [self._complete_progress(event, obj)]
-        if isinstance(event, Approval):
+        if isinstance(event, events.Approval):
             return self._complete_question(event, obj, call)
-        if isinstance(event, Result):
+        if isinstance(event, events.Result):
             self._calls.pop(event.call_id, None)
             name = "" if event.status == "ok" else "an error"
             count_result_losses(self._losses, event, why=_TWO_STATUSES, content_name=name)
         return [obj]
 
-    def _complete_progress(self, event: Progress, obj: Obj) -> Obj:
+    def _complete_progress(self, event: events.Progress, obj: Obj) -> Obj:
         if event.data is not None and not isinstance(event.data, dict):
             self._losses.add("progress.data", "only an object has a place (metadata)")
         if not event.text:
@@ -202,7 +184,9 @@ class RunWriter:
             self._losses.add("progress.message", "the output takes its place")
         return {**obj, "message": event.text}
 
-    def _complete_question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
+    def _complete_question(
+        self, event: events.Approval, obj: Obj, call: events.Call | None
+    ) -> list[Obj]:
         if event.stage != "requested":
             count_answer_loss(self._losses, event, "an event")
             return []
@@ -210,19 +194,19 @@ class RunWriter:
         ids = {"kind": obj["kind"], "inputId": event.call_id, "toolName": name}
         return [{**ids, "inputType": "confirmation", "prompt": plain_prompt(name), **obj}]
 
-    def _metric(self, event: Metric) -> list[Obj]:
+    def _metric(self, event: events.Metric) -> list[Obj]:
         count_step_losses(self._losses, event, all_tokens=True)
-        return [DRAW[Metric](event)]
+        return [DRAW[events.Metric](event)]
 
-    def _state(self, event: State) -> list[Obj]:
+    def _state(self, event: events.State) -> list[Obj]:
         payload = event.payload
         has_fields = isinstance(payload, dict) and strip_envelope(payload) == payload
         if event.kind in ("status", "checkpoint") and has_fields:
-            return [DRAW[State](event)]
+            return [DRAW[events.State](event)]
         self._losses.add("state", "only task statuses and checkpoints have events")
         return []
 
-    def _node(self, event: Node) -> list[Obj]:
+    def _node(self, event: events.Node) -> list[Obj]:
         """Write a model request, or the start of a sub-agent."""
         if event.phase == "exit":
             return []
@@ -236,27 +220,27 @@ class RunWriter:
         ids = {"subtaskId": event.span, "agentId": event.name}
         return [{"kind": "subtask-created", **ids, "prompt": prompt_text}]
 
-    def _extension(self, event: Extension) -> list[Obj]:
-        return [DRAW[Extension](event)] if event.namespace == NAME else []
+    def _extension(self, event: events.Extension) -> list[Obj]:
+        return [DRAW[events.Extension](event)] if event.namespace == NAME else []
 
-    def _error(self, event: Error) -> list[Obj]:
+    def _error(self, event: events.Error) -> list[Obj]:
         self._last_error.add(event)
         return []
 
-    def _interrupt(self, event: Interrupt) -> list[Obj]:
+    def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._last_interrupt = event
         return []
 
-    def _end(self, event: End) -> list[Obj]:
+    def _end(self, event: events.End) -> list[Obj]:
         if event.status != "error":
             self._last_error.count_as_lost()
         if event.status == "ok":
-            return [{**DRAW[End](event), "content": self._answer.text}]
+            return [{**DRAW[events.End](event), "content": self._answer.text}]
         if event.finish_reason:
             self._losses.add("end.finish_reason", "a status says how the task ended")
         return [{"kind": "task-status", **self._final_status(event)}]
 
-    def _final_status(self, event: End) -> Obj:
+    def _final_status(self, event: events.End) -> Obj:
         """Return the status that ends a task which did not complete."""
         if event.status == "error":
             error = self._last_error.take_last()
@@ -264,7 +248,7 @@ class RunWriter:
             return {"status": {"state": "failed", "error": message}}
         if event.status == "awaiting":
             return {"status": {"state": "waiting-input"}}
-        default = Interrupt(reason="limit" if event.status == "limit" else "user")
+        default = events.Interrupt(reason="limit" if event.status == "limit" else "user")
         interrupt = self._last_interrupt or default
         detail = {"message": interrupt.detail} if interrupt.detail else {}
         metadata = {"metadata": {"reason": interrupt.reason}} if interrupt.reason != "user" else {}
@@ -272,21 +256,21 @@ class RunWriter:
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
-        RunStart: _start_run,
-        User: _user,
-        Delta: _delta,
-        Respond: _respond,
-        Think: _think,
-        Call: _call,
-        Started: _about_call,
-        Progress: _about_call,
-        Approval: _about_call,
-        Result: _about_call,
-        Metric: _metric,
-        State: _state,
-        Node: _node,
-        Extension: _extension,
-        Error: _error,
-        Interrupt: _interrupt,
-        End: _end,
+        events.RunStart: _start_run,
+        events.User: _user,
+        events.Delta: _delta,
+        events.Respond: _respond,
+        events.Think: _think,
+        events.Call: _call,
+        events.Started: _about_call,
+        events.Progress: _about_call,
+        events.Approval: _about_call,
+        events.Result: _about_call,
+        events.Metric: _metric,
+        events.State: _state,
+        events.Node: _node,
+        events.Extension: _extension,
+        events.Error: _error,
+        events.Interrupt: _interrupt,
+        events.End: _end,
     }

@@ -19,20 +19,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from ...events import (
-    Counts,
-    End,
-    Error,
-    Event,
-    Interrupt,
-    Metric,
-    Node,
-    Respond,
-    RunStart,
-    State,
-    Think,
-    User,
-)
+from ... import events
+from ...events import Event
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..foreign_values import text_of
@@ -82,7 +70,7 @@ class Task:
         self._request_count = 0
         self._request_span = ""  # the span of the open model request
         self._status = TaskStatus()  # the newest
-        self._total = Counts()
+        self._total = events.Counts()
         self._ts = 0.0  # the time of the newest object (epoch seconds)
 
     def read(self, obj: Obj) -> list[Event]:
@@ -92,10 +80,10 @@ class Task:
         continues = kind in ("content-delta", "content-complete")
         closing = [] if continues else self._observe(self._text.close())
         if kind in KINDS:
-            events = self.tools.read(obj)
+            new = self.tools.read(obj)
         else:
-            events = self.HANDLERS.get(kind, Task._unknown)(self, obj)
-        return [*closing, *self._observe(events)]
+            new = self.HANDLERS.get(kind, Task._unknown)(self, obj)
+        return [*closing, *self._observe(new)]
 
     def enter_agent(self, obj: Obj) -> list[Event]:
         """Return the start of a sub-agent's node; nothing for an outermost task."""
@@ -112,7 +100,7 @@ class Task:
         if self.call and phase == "enter":
             data = {"agent": self._agent, "call_id": self.call}
         fields: Obj = {"name": self._agent, "phase": phase, "parent": self._parent}
-        return [self._derived(Node, **fields, result=result, data=data)]
+        return [self._derived(events.Node, **fields, result=result, data=data)]
 
     @property
     def has_final_status(self) -> bool:
@@ -131,7 +119,7 @@ class Task:
             status = "awaiting"
             out += self.tools.close_questions(self._derived)
         if status and not self.is_over:
-            out.append(self._derived(End, status=status))
+            out.append(self._derived(events.End, status=status))
         if self._agent and not self.is_over:
             out += self._node("exit", status or ("ok" if caller_ended else "interrupted"))
         self.is_over = True
@@ -148,31 +136,31 @@ class Task:
     def _unstreamed_text(self, text: str, rest: bool = False) -> Any:
         """Return the event of a text that was not streamed; `rest`: its beginning was."""
         note = {"derived": True, **({"rest": True} if rest else {})}
-        return self._run.make(Respond, note, content=text, ts=self._ts, span=self.span)
+        return self._run.make(events.Respond, note, content=text, ts=self._ts, span=self.span)
 
-    def _observe(self, events: list[Event]) -> list[Event]:
-        """Record the streamed text in `events`; return `events`."""
-        for event in events:
+    def _observe(self, new: list[Event]) -> list[Event]:
+        """Record the streamed text in `new`; return `new`."""
+        for event in new:
             self._answer.add(event)
-        return events
+        return new
 
     # The task.
 
     def _created(self, obj: Obj) -> list[Event]:
         names = as_dict(obj.get("metadata"))
         agent, model = text_of(names, "agentId"), text_of(names, "model")
-        return [self._run.line(RunStart, obj, agent=agent, model=model)]
+        return [self._run.line(events.RunStart, obj, agent=agent, model=model)]
 
     def _read_status(self, obj: Obj) -> list[Event]:
         """Read a status; `failed` and `canceled` are also an error and an interrupt."""
         payload = strip_envelope(obj)
-        out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
+        out: list[Event] = [self._run.line(events.State, obj, kind="status", payload=payload)]
         status = self._status = read_status(payload)
         if status.state == "failed":
-            out.append(self._derived(Error, message=status.message))
+            out.append(self._derived(events.Error, message=status.message))
         elif status.state == "canceled":
             reason = status.cause or "user"
-            out.append(self._derived(Interrupt, reason=reason, detail=status.message))
+            out.append(self._derived(events.Interrupt, reason=reason, detail=status.message))
         return out
 
     def _implied_status(self) -> Any:
@@ -196,10 +184,10 @@ class Task:
         self.is_over = True
         reason = text_of(obj, "finishReason")
         exits = self._node("exit", status) if self._agent else []
-        return [*out, self._run.line(End, obj, status=status, finish_reason=reason), *exits]
+        return [*out, self._run.line(events.End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
-        return [self._run.line(State, obj, kind="checkpoint", payload=strip_envelope(obj))]
+        return [self._run.line(events.State, obj, kind="checkpoint", payload=strip_envelope(obj))]
 
     # Text.
 
@@ -219,7 +207,7 @@ class Task:
             out = self._text.close(note)
         elif not streamed and isinstance(text, str) and text:
             whole_note = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
-            out = [self._run.make(Respond, whole_note, content=text, **self._envelope(obj))]
+            out = [self._run.make(events.Respond, whole_note, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
         # a text that differs from the streamed one replaces it
@@ -230,20 +218,20 @@ class Task:
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
         content = text if isinstance(text, str) else ""
-        return [self._run.line(Think, obj, content=content, attributes=read_attributes(obj))]
+        return [self._run.line(events.Think, obj, content=content, attributes=read_attributes(obj))]
 
     def _message(self, obj: Obj) -> list[Event]:
         message = as_dict(obj.get("message"))
         if message.get("role") != "user" or not isinstance(message.get("content"), str):
             return self._unknown(obj)
-        return [self._run.line(User, obj, content=message["content"])]
+        return [self._run.line(events.User, obj, content=message["content"])]
 
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
         step = read_counts(obj)
         self._total += step
-        return [self._run.line(Metric, obj, step=step, total=self._total)]
+        return [self._run.line(events.Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:
         """Read the start of a model request; it ends with the text or with the next request."""
@@ -256,7 +244,7 @@ class Task:
             "parent": self.span,
             "data": {**strip_envelope(obj), "internal": True},
         }
-        return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
+        return [*out, self._run.line(events.Node, obj, name="llm", phase="enter", **fields)]
 
     def _end_request(self) -> list[Event]:
         """Return the end of the open model request, if any."""
@@ -264,7 +252,7 @@ class Task:
         if not span:
             return []
         fields: Obj = {"phase": "exit", "result": "ok", "data": {"internal": True}}
-        return [self._derived(Node, name="llm", span=span, parent=self.span, **fields)]
+        return [self._derived(events.Node, name="llm", span=span, parent=self.span, **fields)]
 
     def _question(self, obj: Obj) -> list[Event]:
         self._user_questions[_question_id(obj)] = None

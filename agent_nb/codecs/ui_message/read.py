@@ -15,19 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ...events import (
-    Approval,
-    Call,
-    End,
-    Error,
-    Event,
-    Interrupt,
-    Node,
-    Progress,
-    Result,
-    RunStart,
-    State,
-)
+from ... import events
+from ...events import Event
 from ...wire import as_dict
 from ..block_protocol import BlockReader
 from ..foreign_values import interrupt_fields, text_of, text_of_arguments
@@ -61,7 +50,7 @@ class UiMessageReader(BlockReader):
         """Close open blocks as incomplete; a run that had an error ends as failed."""
         out = super().close()
         if self._failed and not self._over:
-            out.append(self._run.derived(End, status="error"))
+            out.append(self._run.derived(events.End, status="error"))
             self._over = True
         return out
 
@@ -76,7 +65,7 @@ class UiMessageReader(BlockReader):
     # The run.
 
     def _start(self, obj: Obj) -> list[Event]:
-        return [self._run.line(RunStart, obj)]
+        return [self._run.line(events.RunStart, obj)]
 
     def _finish(self, obj: Obj) -> list[Event]:
         """Read the end of a message."""
@@ -85,17 +74,17 @@ class UiMessageReader(BlockReader):
         self._over = True
         status = "error" if self._failed or reason == "error" else "ok"
         finish_reason = "" if reason == "error" else reason
-        return [*out, self._run.line(End, obj, status=status, finish_reason=finish_reason)]
+        return [*out, self._run.line(events.End, obj, status=status, finish_reason=finish_reason)]
 
     def _abort(self, obj: Obj) -> list[Event]:
         out = super().close()
         self._over = True
-        stopped = self._run.derived(Interrupt, **interrupt_fields(text_of(obj, "reason")))
-        return [*out, stopped, self._run.line(End, obj, status="interrupted")]
+        stopped = self._run.derived(events.Interrupt, **interrupt_fields(text_of(obj, "reason")))
+        return [*out, stopped, self._run.line(events.End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
         self._failed = True
-        return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
+        return [self._run.line(events.Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
         """Read the start or end of a step; an end before any start has the span `step-0`."""
@@ -105,10 +94,12 @@ class UiMessageReader(BlockReader):
             self._step_span = f"step-{self._step_count}"
         fields: Obj = {"name": "llm", "span": self._step_span, "data": {"internal": True}}
         fields |= {"phase": "enter"} if is_start else {"phase": "exit", "result": "ok"}
-        return [self._run.line(Node, obj, **fields)]
+        return [self._run.line(events.Node, obj, **fields)]
 
     def _metadata(self, obj: Obj) -> list[Event]:
-        return [self._run.line(State, obj, kind="metadata", payload=obj.get("messageMetadata"))]
+        return [
+            self._run.line(events.State, obj, kind="metadata", payload=obj.get("messageMetadata"))
+        ]
 
     # Blocks.
 
@@ -129,12 +120,12 @@ class UiMessageReader(BlockReader):
         }
         failed = obj["type"] == "tool-input-error"
         call = self._call_event(obj, fields, failed=failed)
-        out = [self._run.add_note(call, {"call": note_difference(obj, DRAW[Call](call))})]
+        out = [self._run.add_note(call, {"call": note_difference(obj, DRAW[events.Call](call))})]
         reason = text_of(obj, "errorText")
         if failed and reason != CUT:
             self._calls.match_result(name, call_id)
             result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": reason}
-            out.append(self._run.derived(Result, **result))
+            out.append(self._run.derived(events.Result, **result))
         return out
 
     def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
@@ -144,7 +135,9 @@ class UiMessageReader(BlockReader):
             return self.complete(block, {}, **fields)
         is_object = isinstance(args, dict)
         raw = text_of_arguments(args) if failed or is_object else ""
-        return self._run.make(Call, incomplete=failed and not is_object, raw_args=raw, **fields)
+        return self._run.make(
+            events.Call, incomplete=failed and not is_object, raw_args=raw, **fields
+        )
 
     # Outputs.
 
@@ -154,7 +147,7 @@ class UiMessageReader(BlockReader):
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
             match = self._calls.match_line("", wire_id)
             fields = {"call_id": match.call_id, **read_output(obj.get("output"))}
-            report = self._run.line(Progress, obj, **fields)
+            report = self._run.line(events.Progress, obj, **fields)
             return [*self._run.implicit_call(match, wire_id), report]
         if not wire_id or self._calls.state_of(wire_id) == "over":
             return self.unknown(obj)
@@ -165,12 +158,12 @@ class UiMessageReader(BlockReader):
         status, content = _OUTPUTS[obj["type"]](obj)
         fields = {"call_id": match.call_id, "name": name, "status": status, "content": content}
         implicit = self._run.implicit_call(match, wire_id)
-        return [*cut, *implicit, self._run.line(Result, obj, **fields)]
+        return [*cut, *implicit, self._run.line(events.Result, obj, **fields)]
 
     def _approval(self, obj: Obj) -> list[Event]:
         wire_id = text_of(obj, "toolCallId")
         match = self._calls.match_line("", wire_id)
-        approval = self._run.line(Approval, obj, call_id=match.call_id)
+        approval = self._run.line(events.Approval, obj, call_id=match.call_id)
         return [*self._run.implicit_call(match, wire_id), approval]
 
     HANDLERS: ClassVar[LineHandlers] = {

@@ -13,23 +13,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...events import (
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Interrupt,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    State,
-    Think,
-)
+from ... import events
+from ...events import Event
 from ..block_protocol import BlockWriter
 from ..contract import Options
 from ..foreign_values import CAUSES
@@ -65,52 +50,52 @@ class UiMessageWriter(BlockWriter):
         return [Item("[DONE]", RAW)] if self._sse and self._has_written else []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if not isinstance(event, Call):
+        if not isinstance(event, events.Call):
             return super()._imported(event, note)
         # `tool-input-available` ends the block of a call, and its note is in "call"
         lines = super()._imported(event, {k: v for k, v in note.items() if k != "end"})
         call_note = note.get("call")
         if isinstance(call_note, dict):
-            lines.append(restore_object(DRAW[Call](event), call_note))
+            lines.append(restore_object(DRAW[events.Call](event), call_note))
         return lines
 
     # Runs of our own.
 
-    def _start(self, event: RunStart) -> list[Obj]:
+    def _start(self, event: events.RunStart) -> list[Obj]:
         return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
 
     def _new_id(self, _event: Any) -> str:
         self._count += 1
         return f"block-{self._count}"
 
-    def _call(self, event: Call) -> list[Obj]:
+    def _call(self, event: events.Call) -> list[Obj]:
         """Write a call; an incomplete one is an input error."""
         if event.incomplete:
             ids = {"toolCallId": event.call_id, "toolName": event.name}
             return [{"type": "tool-input-error", **ids, "input": event.raw_args, "errorText": CUT}]
         if not event.chunks:
-            return [DRAW[Call](event)]
+            return [DRAW[events.Call](event)]
         ids = {"toolCallId": event.call_id}
         start = {"type": TOOL.start, **ids, "toolName": event.name}
         texts = [{"type": TOOL.delta, **ids, TOOL.text: text} for text, _ in split_block(event)]
-        return [start, *texts, DRAW[Call](event)]
+        return [start, *texts, DRAW[events.Call](event)]
 
-    def _approval(self, event: Approval) -> list[Obj]:
+    def _approval(self, event: events.Approval) -> list[Obj]:
         if event.stage != "requested":
             count_answer_loss(self._losses, event, "a chunk")
             return []
         ids = {"approvalId": event.call_id, "toolCallId": event.call_id}
         return [{"type": "tool-approval-request", **ids}]
 
-    def _progress(self, event: Progress) -> list[Obj]:
+    def _progress(self, event: events.Progress) -> list[Obj]:
         """Write progress as a preliminary output; count a loss if it reads back differently."""
-        copy = Progress(call_id=event.call_id, **read_output(progress_output(event)))
+        copy = events.Progress(call_id=event.call_id, **read_output(progress_output(event)))
         fields = ("text", "fraction", "message", "data")
         if any(getattr(copy, field) != getattr(event, field) for field in fields):
             self._losses.add("progress.data", "this shape of output reads back as something else")
-        return [DRAW[Progress](event)]
+        return [DRAW[events.Progress](event)]
 
-    def _on_result(self, event: Result) -> list[Obj]:
+    def _on_result(self, event: events.Result) -> list[Obj]:
         name = "" if event.status in ("ok", "denied") else "an error"
         reason = "only errors and denials are distinguished"
         statuses = ("ok", "error", "denied")
@@ -119,25 +104,25 @@ class UiMessageWriter(BlockWriter):
             self._losses.add("result.content", "a denial says nothing")
         return [draw_result(event)]
 
-    def _node(self, event: Node) -> list[Obj]:
-        return [DRAW[Node](event)] if event.name == "llm" and not event.parent else []
+    def _node(self, event: events.Node) -> list[Obj]:
+        return [DRAW[events.Node](event)] if event.name == "llm" and not event.parent else []
 
-    def _state(self, event: State) -> list[Obj]:
+    def _state(self, event: events.State) -> list[Obj]:
         if event.kind != "metadata":
             self._losses.add("state", "only the metadata of the message has a chunk")
             return []
-        return [DRAW[State](event)]
+        return [DRAW[events.State](event)]
 
-    def _error(self, event: Error) -> list[Obj]:
-        return [DRAW[Error](event)]
+    def _error(self, event: events.Error) -> list[Obj]:
+        return [DRAW[events.Error](event)]
 
-    def _interrupt(self, event: Interrupt) -> list[Obj]:
+    def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._abort_reason = event.detail or event.reason
         if event.detail and (event.reason != "user" or event.detail in CAUSES):
             self._losses.add("interrupt.reason", "an abort has one text for reason and detail")
         return []
 
-    def _end(self, event: End) -> list[Obj]:
+    def _end(self, event: events.End) -> list[Obj]:
         """Write `abort` for a run that was stopped, else `finish`."""
         abort_reason, self._abort_reason = self._abort_reason, ""
         if event.status in ("interrupted", "limit"):
@@ -154,18 +139,18 @@ class UiMessageWriter(BlockWriter):
         return [{"type": "finish", **({"finishReason": reason} if reason else {})}]
 
     HANDLERS: ClassVar[EventHandlers] = {
-        RunStart: _start,
-        Delta: BlockWriter.delta,
-        Think: BlockWriter.block,
-        Respond: BlockWriter.block,
-        Call: _call,
-        Approval: _approval,
-        Progress: _progress,
-        Result: _on_result,
-        Node: _node,
-        State: _state,
-        Extension: BlockWriter.extension,
-        Error: _error,
-        Interrupt: _interrupt,
-        End: _end,
+        events.RunStart: _start,
+        events.Delta: BlockWriter.delta,
+        events.Think: BlockWriter.block,
+        events.Respond: BlockWriter.block,
+        events.Call: _call,
+        events.Approval: _approval,
+        events.Progress: _progress,
+        events.Result: _on_result,
+        events.Node: _node,
+        events.State: _state,
+        events.Extension: BlockWriter.extension,
+        events.Error: _error,
+        events.Interrupt: _interrupt,
+        events.End: _end,
     }
