@@ -460,6 +460,15 @@ def test_the_blocks_of_one_text_are_one_message(tool):
     assert starts[0] == starts[1] != starts[2]
 
 
+def test_the_tokens_of_a_sub_agent_do_not_replace_those_of_the_run(tool):
+    run = [
+        ev.Metric(total=ev.Counts(input=10, output=2)),
+        ev.Metric(span="c", total=ev.Counts(input=3, output=1)),
+        ev.End(status="limit"),
+    ]
+    assert tool("ag-ui").lines(run)[-1]["usage"][0]["totalTokens"] == 12
+
+
 def test_the_texts_of_two_runs_are_two_messages(tool):
     runs = [
         event

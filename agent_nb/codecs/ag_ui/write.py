@@ -136,21 +136,23 @@ class AgUiWriter(BlockWriter):
         if event.name == "llm":
             self._losses.add("node", "a model request has no event")
             return []
-        is_agent = bool(event.data and "agent" in event.data) or event.span in self._agents
-        if not is_agent:
-            if event.result not in ("", "ok"):
-                self._losses.add("node.result", "a step does not say how it ended")
-            return [draw_node(event)]
-        self._agents.add(event.span)
+        if (event.data and "agent" in event.data) or event.span in self._agents:
+            return [self._draw_subagent(event)]
+        if event.result not in ("", "ok"):
+            self._losses.add("node.result", "a step does not say how it ended")
+        return [draw_node(event)]
+
+    def _draw_subagent(self, event: events.Node) -> Obj:
+        """Draw the start or end of a sub-agent, whose span is the id of the call that runs it."""
         ids = {"subagentRunId": event.span}
         if event.phase == "enter":
-            # the span of a sub-agent is the id of the call that runs it
+            self._agents.add(event.span)
             names = {"name": event.name, "parentToolCallId": event.span}
-            return [{"type": "SUBAGENT_STARTED", **ids, **names}]
+            return {"type": "SUBAGENT_STARTED", **ids, **names}
         self._agents.discard(event.span)
         if event.result in ("", "ok"):
-            return [{"type": "SUBAGENT_FINISHED", **ids}]
-        return [{"type": "SUBAGENT_ERROR", **ids, "message": event.result}]
+            return {"type": "SUBAGENT_FINISHED", **ids}
+        return {"type": "SUBAGENT_ERROR", **ids, "message": event.result}
 
     def _state(self, event: events.State) -> list[Obj]:
         if event.kind not in STATE_TYPES:
@@ -163,7 +165,8 @@ class AgUiWriter(BlockWriter):
         return []
 
     def _metric(self, event: events.Metric) -> list[Obj]:
-        self._total = event.total
+        if not event.span:  # a sub-agent's total is its own
+            self._total = event.total
         return []
 
     def _end(self, event: events.End) -> list[Obj]:
