@@ -5,7 +5,8 @@ Why: models differ in how they write calls, and the agent knows one contract onl
 Read `base` first: what a dialect is, and its parser. The agent looks a dialect up by name;
 `CallAssembler` joins calls that arrive in pieces.
 
-Order of imports, lowest level first: base, calls, fences, recursion, render, scanner, turn_buffer
+Order of imports, lowest level first: base, call_scan, calls, fences, recursion, render, scanner,
+turn_buffer
 < call_assembly, grammar, tags, text_parts
 < examples, markers
 < native, section_reader, text_dialect, xml_reader

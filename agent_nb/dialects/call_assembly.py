@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..models import Call, CallDelta, Fault, Part
-from .calls import Scan, read_args
+from .call_scan import CallScan
+from .calls import read_args
 
 CUT_OFF = "The call was cut off before its arguments were complete."
 NAMELESS = "The call has no tool name."
@@ -78,11 +79,11 @@ class CallAssembler:
         return [partial.make_call(incomplete=incomplete) for partial in calls]
 
 
-def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
+def cut_calls(text: str, scan: CallScan, raw: str, position: int) -> list[Call] | list[Fault]:
     """Return the calls in the JSON `text` of a cut block as incomplete Calls; without any, a Fault.
 
-    `scan`: a new Scan, which reads `text` again. For the Fault, `raw` is the text with its marker,
-    `position` the offset of the block in the turn.
+    `scan`: a new CallScan, which reads `text` again. Of the Fault, `raw` is the text with its
+    marker, `position` the offset of the block in the turn.
     """
     assembler, out = CallAssembler(), list[Part]()
     stop, pos = scan.run(text, 0, out)

@@ -24,7 +24,8 @@ from functools import partial
 
 from ..models import End, Execute, Text, Thought
 from .call_assembly import cut_calls
-from .calls import Scan, check_depth, read_call
+from .call_scan import CallScan
+from .calls import check_depth, read_call
 from .markers import LONGEST_QUOTE, MarkerParser
 from .tags import NO_TAGS, ThoughtTags
 
@@ -67,7 +68,7 @@ class SectionParser(MarkerParser):
             "system": self._on_system,
         }
         self._next_index = 0  # of the next call; malformed calls count
-        self._scan: Scan | None = None  # of the open call
+        self._scan: CallScan | None = None  # of the open call
         self._open_brackets = 0  # in the open forged line
         self._fault: str = ""  # what is wrong with the first malformed call
 
@@ -98,7 +99,7 @@ class SectionParser(MarkerParser):
         else:
             self._buffer.start_keeping(self._buffer.pos)
             self._block_offset = self._buffer.offset + self._buffer.pos
-            self._scan = Scan("§", 0, index=self._next_index)
+            self._scan = CallScan("§", 0, index=self._next_index)
             self._mode = self._read_object
 
     def _is_marker(self, pos: int) -> bool | None:
@@ -127,7 +128,7 @@ class SectionParser(MarkerParser):
             self._end_object(pos)
         elif self._cut and stop == "more":
             text = self._take_kept(len(buf), self._read_text)
-            again = Scan("§", 0, index=self._next_index)
+            again = CallScan("§", 0, index=self._next_index)
             self._parts.add(*cut_calls(text, again, f"§CALL: {text}", self._block_offset))
         elif stop == "broken" or self._final:
             # not JSON: its text is answer text, in which markers count

@@ -23,7 +23,8 @@ import re
 
 from ..models import Call, End, Execute
 from .call_assembly import cut_calls
-from .calls import Scan, check_depth, read_batch
+from .call_scan import CallScan
+from .calls import check_depth, read_batch
 from .markers import MarkerParser
 from .scanner import find_marker_start
 from .tags import NO_TAGS, ThoughtTags
@@ -56,7 +57,7 @@ class XmlParser(MarkerParser):
         self._responding = False  # inside <respond>
         self._next_index = 0  # of the next call; calls of malformed blocks count
         self._kind = ""  # of the open block: execute or results
-        self._scan: Scan | None = None  # of the open block, if it begins like JSON
+        self._scan: CallScan | None = None  # of the open block, if it begins like JSON
 
     def _on_respond(self, match: re.Match[str]) -> None:
         opening = match[0] == "<respond>"
@@ -83,7 +84,7 @@ class XmlParser(MarkerParser):
         if not self._final and (not first or ("```".startswith(first) and len(first) < 3)):
             return  # more text decides
         if first[:1] in ("[", "{"):
-            self._scan = Scan("<", 1, index=self._next_index, live=self._kind == "execute")
+            self._scan = CallScan("<", 1, index=self._next_index, live=self._kind == "execute")
             self._parts.close()
             self._mode = self._read_json
             return
@@ -181,7 +182,7 @@ class XmlParser(MarkerParser):
         text = self._take_kept(len(self._buffer.text), self._read_text)
         raw = f"<{self._kind}>{text}"
         if self._cut and self._kind == "execute":
-            again = Scan("<", 1, index=self._next_index)
+            again = CallScan("<", 1, index=self._next_index)
             self._parts.add(*cut_calls(text, again, raw, self._block_offset))
         elif self._kind == "results":
             self._report_forged(raw)

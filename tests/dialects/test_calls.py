@@ -2,13 +2,14 @@
 
 import pytest
 
-from agent_nb.dialects.calls import Scan, read_args, read_batch, read_call
+from agent_nb.dialects.call_scan import CallScan
+from agent_nb.dialects.calls import read_args, read_batch, read_call
 from agent_nb.models import parts as p
 
 
 def scan(text, sigil="<", level=1, **options):
     found = []
-    return Scan(sigil, level, **options).run(text, 0, found), found
+    return CallScan(sigil, level, **options).run(text, 0, found), found
 
 
 @pytest.mark.parametrize(
@@ -31,14 +32,14 @@ def test_where_a_scan_stops_and_why(text, stop, pos):
 
 
 def test_a_scan_goes_on_where_the_text_before_ended():
-    follow, found = Scan("<", 1), []
+    follow, found = CallScan("<", 1), []
     assert follow.run('[{"name": "f", "args": {"a": "x\\', 0, found) == ("more", 31)
     assert follow.run('\\"y</a>"}}]<', 0, found) == ("done", 11)
     assert found == [p.CallDelta('{"a": "x', 0, name="f"), p.CallDelta('\\"y</a>"}', 0, name="f")]
 
 
 def test_the_deepest_level_is_known():
-    follow = Scan("<", 1)
+    follow = CallScan("<", 1)
     follow.run("[" * 300, 0, [])
     assert follow.deepest == 300
 
