@@ -7,7 +7,7 @@ Read `loop` first: one run from its prompt to its end. `agent` prepares it (the 
 `recorded_turns` and `replay` play a recorded run. Other rooms start runs, follow them (`registry`),
 and compare a replay with its record.
 
-Order of imports, lowest level first: call_ids, clean_json, code_names, context, images,
+Order of imports, lowest level first: clean_json, code_names, context, images,
   interpolate, limits, masking, model_choice, outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
 < batch, recorded_turns, turn
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from .interpolate import class_names as class_names
     from .limits import Limits as Limits
     from .loop import Loop as Loop
-    from .masking.clock import is_zone as is_zone
     from .masking.masks import Rule as Rule
+    from .masking.place import is_zone as is_zone
     from .recorded_turns import RecordedTurns as RecordedTurns
     from .registry import REGISTRY as REGISTRY
     from .registry import Announced as Announced
@@ -78,8 +78,8 @@ _NAMES = {
     "interpolate": "PromptTemplate class_names",
     "limits": "Limits",
     "loop": "Loop",
-    "masking.clock": "is_zone",
     "masking.masks": "Rule",
+    "masking.place": "is_zone",
     "recorded_turns": "RecordedTurns",
     "registry": "Announced Questions REGISTRY",
     "replay": "Player",

@@ -22,8 +22,9 @@ from ..wire import Redaction, dumps
 from . import display
 from .configuration import Configuration
 from .context import Context
-from .dependencies import Reader, describe_place, digest_dependencies
+from .dependencies import CodeReader, digest_dependencies
 from .history import CHARS_PER_TOKEN, estimate_tokens
+from .masking.place import describe_place
 from .parse import with_thought_tags
 from .recorded_turns import RecordedTurns
 from .replay import Player
@@ -269,7 +270,7 @@ def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[
         settings["output"] = agent.output.described(redaction)
     settings["place"] = value(describe_place(agent.folder))
     # what the run depends on besides its inputs: tools and sub-agents
-    if digests := digest_dependencies(agent.tools, Reader(folder=agent.folder)):
+    if digests := digest_dependencies(agent.tools, CodeReader(folder=agent.folder)):
         settings["behind"] = digests
     names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**names, "tools": agent.tools.names, "settings": settings}

@@ -24,14 +24,15 @@ from ..wire import Unpicklable
 from .display import Screen, follow_run
 from .run import Run
 
-# seconds between two looks of a cell that waits: an untimed await would not notice an interrupt
+# seconds between two looks at whether the user has stopped the cell, of which no event is sent
 POLL_INTERVAL = 0.05
 
 
 class InProgress(Unpicklable, ABC):
     """The base of the three kinds of runs in progress.
 
-    `other_loop_advice`: ends the error raised when this is awaited in a second event loop.
+    `other_loop_advice`: what to do instead of awaiting the run in a second event loop; it is part
+    of the error message.
     """
 
     _instead = "Await it, and send the events of its run: run.log.to_ndjson()."
@@ -60,7 +61,7 @@ class InProgress(Unpicklable, ABC):
         """Carry out the run, in its task."""
 
     async def aclose(self) -> None:
-        """Stop the run if its task goes on, and wait for the end of the task."""
+        """Stop the run if its task has not ended, and wait for the end of the task."""
         if self._task is not None and not self._task.done():
             self.stop()
             await asyncio.wait([self._task])
@@ -96,35 +97,38 @@ class InProgress(Unpicklable, ABC):
 
     @staticmethod
     async def _wait_for_task(
-        task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
+        task: asyncio.Task[Any],
+        screen: Screen | None,
+        stop: Callable[[str], Any],
+        *,
+        stops_on_cancel: bool = True,
     ) -> None:
-        """Wait until `task` is done. `stop` is called at most once, with the cause in words.
+        """Wait until `task` is done. Call `stop` at most once, with the cause in words.
 
-        - The user stops the cell: `stop` is called. The first cancellation of the waiting code is
-          then the stop button's and is dropped. If the user stops the cell again, return at once.
-        - The waiting code is cancelled otherwise, as by a timeout: with `ends`, `stop("")` is
-          called, and the cancellation is raised once the task has ended; else it is raised at once.
-        - A second cancellation is raised at once.
+        - If the user stops the cell, call `stop`. The stop button also cancels the waiting code:
+          drop that first cancellation. If the user stops the cell again, return at once.
+        - If the waiting code is cancelled otherwise, as by a timeout: with `stops_on_cancel`, call
+          `stop("")`, and raise the cancellation once the task has ended; else raise it at once.
+        - Raise a second cancellation at once.
         """
         if screen is not None:
             screen.begin()
-        cancellation, stopping = None, False
-        interval = POLL_INTERVAL if screen is not None or ends else None
+        cancellation: asyncio.CancelledError | None = None  # the first one, if it was not raised
+        has_called_stop = False
+        interval = POLL_INTERVAL if screen is not None or stops_on_cancel else None
         while not task.done() and not (screen is not None and screen.abandoned):
             cause = screen.stopped if screen is not None else ""
-            if (cause or cancellation is not None) and not stopping:
-                stopping = True
+            if (cause or cancellation) and not has_called_stop:
+                has_called_stop = True
                 stop(cause)
             try:
                 await asyncio.wait([task], timeout=interval)
             except asyncio.CancelledError as cancelled:
-                stopped_by_user = screen is not None and screen.stopped
-                if cancellation is not None or not (ends or stopped_by_user):
+                is_expected = stops_on_cancel or (screen is not None and screen.stopped)
+                if cancellation or not is_expected:
                     raise
                 cancellation = cancelled
-        if cancellation is not None:
-            # the stop button cancelled this waiting task too; the run has stopped, so it may go on
-            if screen is None or not screen.stopped:
-                raise cancellation
-            if (waiting := asyncio.current_task()) is not None:
-                waiting.uncancel()
+        if cancellation and not (screen is not None and screen.stopped):
+            raise cancellation
+        if cancellation and (waiting := asyncio.current_task()) is not None:
+            waiting.uncancel()  # the stop button's: the run has stopped, the waiting code goes on

@@ -31,7 +31,6 @@ from ..events import Event, EventLog, Interrupt
 from ..models import Failures, Limiter, Request
 from ..wire import replace_surrogates
 from .bill import Bill
-from .call_ids import CallIds
 from .drift import Resume
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
@@ -39,7 +38,7 @@ from .readiness import refuse_unless_live, resolve_model_name, show_loading
 from .request import RequestBuilder, digest_request
 from .retry import FALLBACK, Retry, choose_retry
 from .run_spec import Plan
-from .turn import Turn
+from .turn import CallIds, Turn
 from .turn_calls import TurnCalls
 from .turn_reader import TurnReader
 from .typed.answer_check import NOT_ALONE, AnswerCheck

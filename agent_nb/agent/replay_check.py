@@ -29,18 +29,16 @@ from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
 from ..wire import as_dict
 from . import result_pictures
 from .dependencies import (
+    CodeReader,
     Digests,
-    Reader,
-    describe_place,
     digest_dependencies,
     find_changed,
     follows_earlier_rules,
     is_built_in,
 )
-from .masking.clock import Span
 from .masking.durations import EXACT, LINES, Measures
-from .masking.folders import Folders
-from .masking.masks import Difference, Rule, Side, compare_results
+from .masking.masks import Difference, Rule, compare_results
+from .masking.place import Side, describe_place
 from .recorded_turns import RecordedTurns
 
 # name of a part of an agent or a tool (`find_changed`) -> words for the report
@@ -116,7 +114,7 @@ class ReplayCheck:
         self._began = time.time()
         self._unread: set[str] = set()  # names of functions whose code cannot be read
         earlier = follows_earlier_rules(turns.events)
-        reader = Reader(folder=folder, earlier=earlier, unseen=self._unread)
+        reader = CodeReader(folder=folder, earlier=earlier, unread=self._unread)
         self._current_digests: Digests = digest_dependencies(tools, reader)
         self._masked: list[Difference] = []
         self._unseen: set[str] = set()
@@ -192,8 +190,10 @@ class ReplayCheck:
         if not isinstance(self._recorded_place, Mapping) or not self._turns.events:
             return None
         first, last = self._turns.events[0].ts, self._turns.events[-1].ts
-        return _make_side(self._recorded_place, first, last), _make_side(
-            describe_place(self._folder), self._began, time.time()
+        fresh_place = describe_place(self._folder)
+        return (
+            Side.of_place(self._recorded_place, first, last),
+            Side.of_place(fresh_place, self._began, time.time()),
         )
 
     def _list_changes(self, ran: set[str]) -> Iterator[Change]:
@@ -252,11 +252,3 @@ def _make_change(agents: str, name: str, parts: Sequence[str]) -> Change:
         text=f"{kind}`{name}`{owner} changed since the recording: {words}",
         warning=all(part in TOOL_WORDS for part in parts),
     )
-
-
-def _make_side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:
-    zone, offset = recorded.get("zone"), recorded.get("offset")
-    zone = zone if isinstance(zone, str) else ""
-    span = Span(began, ended, zone, offset if isinstance(offset, int) else 0)
-    places = Folders(**{name: recorded.get(name) for name in Folders.__struct_fields__})
-    return Side(span=span, folders=places)

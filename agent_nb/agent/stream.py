@@ -226,7 +226,10 @@ class Stream(InProgress):
             assert self._task is not None
             # if the waiting code is cancelled, a run that the cell shows ends; any other goes on
             await self._wait_for_task(
-                self._task, screen, self._stop_by_cell, ends=screen is not None and screen.shown
+                self._task,
+                screen,
+                self._stop_by_cell,
+                stops_on_cancel=screen is not None and screen.shown,
             )
         finally:
             if screen is not None:

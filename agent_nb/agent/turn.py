@@ -24,9 +24,32 @@ from .. import events
 from ..events import RESEND, Answer, Event
 from ..models import parts
 from ..wire import replace_surrogates
-from .call_ids import CallIds
 from .clean_json import clean_value
 from .text_block import BlockKind, TextBlock
+
+
+class CallIds:
+    """Assigns call ids that are unique within one run.
+
+    Why: a result finds its call by the id, and some models leave ids out or repeat them.
+    """
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def take(self, model_id: str, turn: int) -> tuple[str, bool]:
+        """Return the id for a call of turn number `turn`, and whether the id is synthetic.
+
+        `model_id`: the id that the model gave the call, "" if none.
+        """
+        synthetic = not model_id or model_id in self._used
+        number = len(self._used) + 1
+        call_id = f"call_{turn}_{number}" if synthetic else model_id
+        while call_id in self._used:
+            number += 1
+            call_id = f"call_{turn}_{number}"
+        self._used.add(call_id)
+        return call_id, synthetic
 
 
 class Turn:

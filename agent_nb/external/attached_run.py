@@ -109,7 +109,7 @@ class Attached(FollowedRuns):
         """
         self.detached = False
         task = self._start_task(f"agent_nb {self.name}")
-        await self._wait_for_task(task, screen, self._leave, ends=True)
+        await self._wait_for_task(task, screen, self._leave)
         if not task.done():  # the cell was stopped a second time, while the task was still ending
             return
         if not task.cancelled():

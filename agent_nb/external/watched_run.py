@@ -120,7 +120,7 @@ class Watch(FollowedRuns):
         """Read until the source ends, `stop` is called, or the user stops the awaiting cell."""
         self.start()
         assert self._task is not None
-        await self._wait_for_task(self._task, screen, lambda _: self.stop(), ends=True)
+        await self._wait_for_task(self._task, screen, lambda _: self.stop())
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the events so far, then each as it comes, until the source ends.

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from agent_nb.agent.dependencies import Reader, describe_place, digest_dependencies, find_changed
+from agent_nb.agent.dependencies import CodeReader, digest_dependencies, find_changed
+from agent_nb.agent.masking.place import describe_place
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.events import RunStart
 from agent_nb.tools.decorator import as_tool
@@ -36,7 +37,7 @@ def shop(tmp_path, monkeypatch):
 
 def test_a_changed_constant_is_a_change_for_newer_records_only(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
-    readers = [Reader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
+    readers = [CodeReader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
     before = [digest_dependencies(tools, reader) for reader in readers]
     (tmp_path / "settings_of_dependencies.py").write_text("RATE = 4\n")
     found = [
@@ -48,7 +49,7 @@ def test_a_changed_constant_is_a_change_for_newer_records_only(shop, tmp_path):
 
 def test_a_changed_body_is_a_change_for_both(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
-    readers = [Reader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
+    readers = [CodeReader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
     before = [digest_dependencies(tools, reader) for reader in readers]
     (tmp_path / "shop_of_dependencies.py").write_text(SHOP.replace("n * RATE", "n + RATE"))
     assert [
@@ -60,7 +61,7 @@ def test_a_changed_body_is_a_change_for_both(shop, tmp_path):
 def test_the_parts_of_an_earlier_record_are_not_looked_for_in_a_newer_one(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
     earlier, newer = (
-        digest_dependencies(tools, Reader(folder=str(tmp_path), earlier=each))
+        digest_dependencies(tools, CodeReader(folder=str(tmp_path), earlier=each))
         for each in (True, False)
     )
     assert earlier["tools"]["charge"].keys() == {"schema", "code"}

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agent_nb.agent.call_ids import CallIds
 from agent_nb.agent.clean_json import clean_value
-from agent_nb.agent.turn import Turn
+from agent_nb.agent.turn import CallIds, Turn
 from agent_nb.events.log import EventLog
 from agent_nb.models import parts as p
 

@@ -29,10 +29,11 @@ import msgspec
 
 from ...wire import encode_canonical
 from . import folders
-from .clock import Clock, Span, find_clocks
+from .clock import Clock, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
-from .folders import Folders, PathPiece
+from .folders import PathPiece
 from .masked_text import Mask, MaskedText, mask_text
+from .place import Side
 
 _LONGEST_SHOWN = 200  # characters of a text in `Verdict.masked`
 
@@ -44,13 +45,6 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     pattern: str
     replace: str = "…"
-
-
-class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the run that made a result: its time and its folders."""
-
-    span: Span
-    folders: Folders = Folders()
 
 
 class Difference(NamedTuple):

@@ -280,7 +280,7 @@ class MapStream(Stream):
         screen = self._find_screen(None)
         coming = asyncio.ensure_future(self._take_result(finished))
         try:
-            await self._wait_for_task(coming, screen, self._stop_by_cell, ends=True)
+            await self._wait_for_task(coming, screen, self._stop_by_cell)
         finally:
             coming.cancel()
             if screen is not None:

@@ -1,0 +1,136 @@
+"""When and where a run took place: its time, time zone and folders.
+
+Why: `masks` lets two values differ only if each is the time, or a folder, of its own run. A date in
+the data must not differ.
+
+Rules
+- A value is the time of a run if the second, minute or day that it means touches the run, or the
+  `TOLERANCE` seconds before or after it.
+- A value without a zone is read in UTC and in the run's local time; a single fit is enough.
+- A record may come from a stranger: its place may hold any JSON value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from functools import cached_property
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from .clock import DAY, Clock
+from .folders import Folders, describe_folders
+
+TOLERANCE = 5.0  # seconds before and after a run that still count as its time
+
+
+class Span(msgspec.Struct, frozen=True, dict=True):
+    """The time of a run (epoch seconds) and its time zone.
+
+    `zone` is an IANA name, or "" with the `offset` of local time in seconds.
+    """
+
+    began: float
+    ended: float
+    zone: str = ""
+    offset: int = 0
+
+    def holds(self, clock: Clock) -> bool:
+        """Return whether a value is near this run."""
+        return self._is_near(clock, whole_day=False)
+
+    def holds_day(self, clock: Clock) -> bool:
+        """Return whether a value names a day, and one of this run; its time is ignored."""
+        return any(clock.list_days()) and self._is_near(clock, whole_day=True)
+
+    def may_have_aged(self, recorded: Clock, fresh: Clock) -> bool:
+        """Return whether `ls -l` may have written both values for one file.
+
+        `recorded`: in this run, with the time of a new file ("Nov 27 12:30"). `fresh`: in a replay,
+        half a year later, with the year in place of the time ("Nov 27  2026").
+        """
+        is_new = "time" in recorded.parts and "year" not in recorded.parts
+        same_day = recorded.month_and_day == fresh.month_and_day
+        if not (is_new and same_day) or "time" in fresh.parts:
+            return False
+        try:
+            year = datetime.fromtimestamp(self.began, self._local).year
+        except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
+            return False
+        # in a run in January, the file may be from the year before
+        return fresh.parts.get("year") in (str(year), str(year - 1))
+
+    def _is_near(self, clock: Clock, *, whole_day: bool) -> bool:
+        """Return whether a value is near this run; `whole_day`: whatever its time of day."""
+        try:
+            return any(
+                start <= self.ended + TOLERANCE and start + length >= self.began - TOLERANCE
+                for start, length in self._list_readings(clock, whole_day=whole_day)
+            )
+        except (ValueError, OverflowError, OSError):
+            return False
+
+    @cached_property
+    def _local(self) -> tzinfo:
+        is_known = is_zone(self.zone)
+        return ZoneInfo(self.zone) if is_known else timezone(timedelta(seconds=self.offset))
+
+    def _list_readings(self, clock: Clock, *, whole_day: bool) -> Iterator[tuple[float, float]]:
+        """Yield the stretches of time that a value may mean: (start in epoch seconds, length)."""
+        if clock.epoch is not None:
+            yield clock.epoch, 1.0
+            return
+        seconds, length = (0.0, DAY) if whole_day else clock.read_time()
+        named_days = list(clock.list_days())
+        for zone in [clock.zone] if clock.zone else [UTC, self._local]:
+            # a value with a date that does not exist means no day
+            for day in named_days if clock.has_date else self._find_days(clock, zone):
+                midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
+                yield (midnight + timedelta(seconds=seconds)).timestamp(), length
+
+    def _find_days(self, clock: Clock, zone: tzinfo) -> set[date]:
+        """Return the first and last day of the run, if a value without a year may mean them."""
+        days = {datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)}
+        named = clock.month_and_day
+        return {day for day in days if named in (None, (day.month, day.day))}
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the run that made a result: its time and its folders."""
+
+    span: Span
+    folders: Folders = Folders()
+
+    @classmethod
+    def of_place(cls, place: Mapping[str, Any], began: float, ended: float) -> Side:
+        """Return the side of a run at `place`, as `describe_place` returns or a record holds it."""
+        zone, offset = place.get("zone"), place.get("offset")
+        zone = zone if isinstance(zone, str) else ""
+        span = Span(began, ended, zone, offset if isinstance(offset, int) else 0)
+        folders = Folders(**{name: place.get(name) for name in Folders.__struct_fields__})
+        return cls(span=span, folders=folders)
+
+
+def describe_place(folder: str) -> dict[str, Any]:
+    """Return the place of a run in `folder`: its time zone, and its folders (as digests)."""
+    zone, offset = read_time_zone()
+    return {"zone": zone, "offset": offset, **describe_folders(folder)}
+
+
+def read_time_zone() -> tuple[str, int]:
+    """Return this machine's time zone: IANA name ("" if unknown) and current offset in seconds."""
+    configured = os.environ.get("TZ", "").lstrip(":")
+    name = configured or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    offset: Any = datetime.now().astimezone().utcoffset()  # an aware time has one
+    return name if is_zone(name) else "", int(offset.total_seconds())
+
+
+def is_zone(name: str) -> bool:
+    """Return whether a name is a time zone that this machine knows."""
+    try:
+        return bool(name) and ZoneInfo(name) is not None
+    except (OSError, ValueError, KeyError):  # not a file, an invalid name, or unknown (`JST-9`)
+        return False
