@@ -427,7 +427,7 @@ HOMES = {
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},
-    "sqlite3": {"rows.store.row_file"},
+    "sqlite3": {"rows.store.row_database", "rows.store.row_file"},
     "cryptography": {"record.ssh_signature"},
     "matplotlib": {"rows.eval.plot"},
     "annotated_types": {"tools.add_cell", "tools.files", "tools.variables"},

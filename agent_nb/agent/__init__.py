@@ -15,7 +15,7 @@ Order of imports, lowest level first: clean_json, code_names, context, images,
 < compaction, drift, run, run_spec, turn_reader
 < bill, configuration, in_progress, readiness, replay, turn_calls
 < request, stream
-< assembly, retry, subagent
+< assembly, sender, subagent
 < loop
 < agent
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import Call, Event, EventLog, Node, State
+from ..events import Call, Event, EventLog, State
 from ..record import SideBySide
 from ..tools import Outcome, Update
 from .context import replace_context
@@ -52,16 +52,6 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, Outcome]
     updates: Mapping[str, Sequence[Update]]
     drift: Drift
-
-    @property
-    def requests(self) -> int:
-        """The number of the run's requests to its model so far, without those of sub-agents."""
-        # each request is a node `llm`; a sub-agent's node has a parent
-        return sum(
-            e.phase == "enter"
-            for e in self.events
-            if isinstance(e, Node) and e.name == "llm" and not e.parent
-        )
 
     def rebase_events(self, run: str, now: float, context: State | None = None) -> list[Event]:
         """Return the events as the start of run `run`, moved in time so that the last is at `now`.

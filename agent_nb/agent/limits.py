@@ -71,10 +71,15 @@ def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
 
 
 class Meter:
-    """Counts what a run uses: `turns`, `tool_calls`, `failures` (of tools, in a row), `total`."""
+    """Counts what a run uses.
+
+    `requests`: to its model, repeated ones included. `turns`: requests that were answered.
+    `failures`: of tools, in a row. `total`: usage and cost, those of sub-agents included.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.requests = 0
         self.turns = 0
         self.tool_calls = 0
         self.failures = 0
@@ -92,7 +97,9 @@ class Meter:
         """Count what the events of a resumed run have used."""
         continued = 0  # requests that continued an answer; `event.turn` counts each turn once
         for event in log:
+            # each request is a node `llm`; a sub-agent's has a parent
             if isinstance(event, Node) and event.name == "llm" and not event.parent:
+                self.requests += event.phase == "enter"
                 requests = (event.data or {}).get("continued")
                 continued += requests if isinstance(requests, int) else 0
             if event.span:

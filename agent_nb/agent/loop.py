@@ -6,11 +6,6 @@ nothing reads it. `stream.Stream` is the asynchronous iterator over a run.
 Rules
 - No protocol, provider, widget or HTTP here: model, dialect, tools and filters come from the `Plan`
   (`run_spec`).
-- In a text dialect, reading stops at the end of a batch or at the end marker. Native responses are
-  read to the end, but for at most `LONGEST_TAIL` seconds after their finish reason.
-- A request may be retried before the first part of its answer, never after it.
-- Limits of tokens, dollars and turns also stop an answer that streams in. Tokens that the provider
-  has not reported yet are estimated.
 - Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
   last event.
 """
@@ -18,7 +13,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -28,23 +22,20 @@ import msgspec
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import Event, EventLog, Interrupt
-from ..models import Failures, Limiter, Request
+from ..models import Failures, Limiter
 from ..wire import replace_surrogates
 from .bill import Bill
 from .drift import Resume
-from .history import CHARS_PER_TOKEN, estimate_tokens
-from .limits import Clock, Meter
-from .readiness import refuse_unless_live, resolve_model_name, show_loading
-from .request import RequestBuilder, digest_request
-from .retry import FALLBACK, Retry, choose_retry
+from .limits import Meter
+from .readiness import refuse_unless_live, resolve_model_name
+from .request import RequestBuilder
 from .run_spec import Plan
+from .sender import FALLBACK, RequestSender, Retry
 from .turn import CallIds, Turn
 from .turn_calls import TurnCalls
-from .turn_reader import TurnReader
 from .typed.answer_check import NOT_ALONE, AnswerCheck
 from .typed.output_type import InvalidOutput
 
-LONGEST_TAIL = 2.0  # seconds of a native response after its finish reason
 MALFORMED = "malformed_execute"  # the code of an error event
 EMPTY = "The batch was empty. Call a tool, or answer without one."  # the model reads this
 
@@ -72,18 +63,20 @@ class Loop:
         self._history = history
         self._scope = scope
         self._meter = Meter(plan.limits)
-        self._use_plan(plan)
-        self._ids = CallIds()
-        self._stop_cause = Cancelled("user")
-        self._requests = 0
-        self._resume = resume
         self._answers = AnswerCheck(plan.output)
+        self._ids = CallIds()
+        self._stop_cause = Cancelled("user")  # until `cancel` gives a reason
+        self._resume = resume
+        self._use_plan(plan)
 
     def _use_plan(self, plan: Plan) -> None:
         """Use `plan` from now on; a later plan has other tools, or another model."""
         self._plan = plan
         self._builder = RequestBuilder(plan, self._log, self._history)
         self._calls = TurnCalls(plan, self._log, self._meter, self.cancel, self._find_stop_cause)
+        self._sender = RequestSender(
+            plan, self._log, self._meter, self._builder, self._answers, self._calls
+        )
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the run; the first reason counts."""
@@ -124,7 +117,8 @@ class Loop:
             name = await resolve_model_name(self._plan)
             add_tools = self._plan.add_late_tools  # which starts MCP servers
             # even the same plan: while its name was asked for, the model may have learned more
-            self._use_plan(self._plan if add_tools is None else await add_tools(self._log_status))
+            log_status = self._sender.log_status
+            self._use_plan(self._plan if add_tools is None else await add_tools(log_status))
         finally:
             if self._resume is not None:
                 self._log_replayed(self._resume)
@@ -162,10 +156,6 @@ class Loop:
         reason: Any = cause.reason if cause.reason in ("user", "timeout", "limit") else "user"
         self._log.append(events.Interrupt(reason=reason, detail=cause.detail))
         return ("interrupted" if reason == "user" else "limit"), reason
-
-    def _log_status(self, text: str) -> None:
-        """Log what the run waits for ("": nothing) as a delta, which is not recorded."""
-        self._log.append(events.Delta(of="status", text=text))
 
     def _log_error(self, code: str, message: str, **fields: Any) -> None:
         value, turn = self._plan.redaction.value, self._meter.turns
@@ -224,7 +214,6 @@ class Loop:
         self._log_all(resume.rebase_events(self._log.run, self._log.now(), context))
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)
-        self._requests = resume.requests
         for past in resume.events:
             if isinstance(past, events.Call):
                 self._ids.take(past.call_id, past.turn)
@@ -245,7 +234,7 @@ class Loop:
         attempt, failures = 1, Failures()
         while True:
             turn = Turn(self._meter.turns + 1, self._ids)
-            retry = await self._send_request(turn, attempt, failures)
+            retry = await self._sender.send(turn, attempt, failures)
             if retry is None:
                 return turn
             attempt += retry.counted
@@ -266,92 +255,3 @@ class Loop:
         payload |= {"why": retry.message, "raw": retry.raw}
         self._log.append(events.State(kind="model", payload=self._plan.redaction.value(payload)))
         self._use_plan(plan)
-
-    async def _send_request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
-        """Make one request, whose answer goes into `turn`; return how to repeat it if it failed.
-
-        Raises ModelError if it failed and is not retried, Cancelled at a limit.
-        """
-        # a first request has nothing to finish yet, even with a limit of one turn
-        last = self._meter.near_limit() if self._meter.turns else ""
-        request = self._builder.build(last=bool(last))
-        self._log_all(self._builder.vision.take_notes())
-        sent = estimate_tokens(request.messages)
-        bill = Bill(self._meter, self._plan)
-        if reason := bill.reached_limit(events.Counts(input=sent)):
-            raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
-        self._requests += 1
-        span = f"llm-{self._requests}"
-        node: dict[str, Any] = {"name": "llm", "span": span, "turn": turn.number}
-        data = {
-            "attempt": attempt,
-            "messages": len(request.messages),
-            "digest": digest_request(request),
-            "internal": True,
-        }
-        if last:
-            data["last"] = last
-        self._log.append(events.Node(phase="enter", data=data, **node))
-        clock = Clock()
-        check = self._answers.begin_turn(turn, self._builder.output_way)
-        reader = TurnReader(self._builder.dialect, turn, self._plan.redaction, check)
-        result = "cancelled"
-        retry: Retry | None = None
-        try:
-            await self._read_answer(request, reader, clock, sent, bill)
-            result = "ok"
-        except ModelError as fault:
-            result = f"error: {fault.code} {fault.status or ''}".strip()
-            if not reader.received:
-                retry = choose_retry(fault, attempt, failures, self._plan, self._builder)
-            if retry is None:
-                raise
-        finally:
-            incomplete = result != "ok" or turn.broken
-            self._log_all(reader.close(incomplete=incomplete))
-            self._log.append(
-                events.Node(phase="exit", result=result, data=_describe_exit(turn, retry), **node)
-            )
-            if result != "ok":
-                self._calls.abandon(turn)
-            if reader.received:
-                written = reader.size // CHARS_PER_TOKEN
-                self._log.append(
-                    bill.charge_request(turn, clock, sent, written, whole=not incomplete)
-                )
-        return retry
-
-    async def _read_answer(
-        self, request: Request, reader: TurnReader, clock: Clock, sent: int, bill: Bill
-    ) -> None:
-        """Read the answer into the log; `sent`: the estimated tokens of the request."""
-        log, turn = self._log, reader.turn
-        tail, model = anyio.CancelScope(), self._plan.model
-        with tail, show_loading(model, self._log_status):
-            # a model with a limiter of its own waits in `stream`, inside this block
-            slot = Limiter.wait_for_slot(model, self._log_status)
-            async with slot, aclosing(model.stream(request)) as stream:
-                async for batch in stream:
-                    for event in reader.feed(batch):
-                        clock.note_first()
-                        log.append(event)
-                    so_far, _ = turn.spent(sent, reader.size // CHARS_PER_TOKEN)
-                    if reason := bill.reached_limit(so_far, turn.continued):
-                        raise Cancelled("limit", reason)
-                    # the dialect needs no more text; a native response goes on, unless it broke
-                    if reader.stopped and (turn.broken or not reader.native):
-                        break
-                    # after the finish reason only usage may come; some servers never close
-                    if turn.finish and tail.deadline == float("inf"):
-                        tail.deadline = anyio.current_time() + LONGEST_TAIL
-        clock.stop()
-
-
-def _describe_exit(turn: Turn, retry: Retry | None) -> dict[str, Any]:
-    """Return the `data` of the node that ends a request: its status, model and retry delay."""
-    data: dict[str, Any] = {"status": turn.head.status, "model": turn.head.model}
-    if turn.continued:
-        data["continued"] = turn.continued
-    if retry is not None and retry.wait:
-        data["retry_in"] = round(retry.wait, 3)
-    return data

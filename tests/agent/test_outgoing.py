@@ -256,5 +256,5 @@ def test_every_request_is_made_where_it_is_filtered():
         if re.search(r"model\.stream\(", text) and not name.startswith("models/")
     }
     assert makes == {"agent/request.py", "agent/compaction.py"}
-    assert sends == {"agent/loop.py", "agent/compaction.py"}
+    assert sends == {"agent/sender.py", "agent/compaction.py"}
     assert files["agent/request.py"].count("redact_request(") == 2

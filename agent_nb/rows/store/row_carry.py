@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import row_records
 from .row_claims import STORE
-from .row_file import LARGEST_VALUE, fill_statement
+from .row_database import LARGEST_VALUE, fill_statement
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

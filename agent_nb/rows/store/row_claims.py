@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from .row_file import fill_statement
+from .row_database import fill_statement
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

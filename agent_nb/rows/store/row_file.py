@@ -1,15 +1,11 @@
-"""The SQLite file of a store: makes, opens and checks it, and notices when it is replaced.
+"""The SQLite file of a store: opens it to read or write, and notices when it is replaced.
 
 Why apart from `row_store`: this file alone handles hostile, foreign, damaged, remote and replaced
 files, and turns every error of SQLite into a message with advice.
 
 Rules
-- A new file is written under another name with mode 0600, then linked to its path: no process sees
-  half a file, and an existing file is never overwritten.
 - Until the first transaction the file is only read, unless a killed process left it half-written.
   A missing file reads as an empty one; with `read_only` it is an error.
-- Only files with our application id, a known version and exactly our schema are opened, so that a
-  stranger's file brings no trigger or view.
 - Symbolic links are refused. So is a rollback journal that names another file, because SQLite may
   delete that file.
 - A file of another user is opened with `read_only` alone: its owner could read what is written. A
@@ -19,9 +15,6 @@ Rules
   until `drop_former`.
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal: a
   write-ahead log would hold rows that are not in the file, and could belong to another file.
-- Committed rows survive `kill -9` of any process. A power cut may lose the last commits, and with
-  very small probability damage the file (`synchronous=NORMAL`).
-- Deleted text is overwritten (`secure_delete`).
 """
 
 from __future__ import annotations
@@ -29,40 +22,23 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...host import link_file, make_private_folder, shorten_path
-from . import row_link
+from ...host import make_private_folder, shorten_path
+from . import row_database, row_link
+from .row_database import UnusableFile
 from .row_link import FileState, read_file_state
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-APPLICATION = 0x414E4252  # "ANBR"
-VERSION = 1
-LOCK_TIMEOUT = 10.0  # seconds to wait for another process's transaction
-LARGEST_VALUE = 16 << 20  # bytes of a record or a payload; a larger one counts as missing
-MOST_VALUES = 500  # of one statement
 MOST_TRIES = 5  # to begin a transaction or reading while the file is replaced again and again
-_T = TypeVar("_T")
-# Statements that make the tables. Claims have their own, so that renewing them reads no record.
-SCHEMA = (
-    "CREATE TABLE maps(map TEXT PRIMARY KEY, said TEXT)",
-    "CREATE TABLE rows(key TEXT PRIMARY KEY, map TEXT, run TEXT, record BLOB)",
-    "CREATE TABLE claims(key TEXT PRIMARY KEY, attempts INTEGER, owner TEXT, since REAL, until REAL) WITHOUT ROWID",
-    "CREATE TABLE payloads(name TEXT PRIMARY KEY, value BLOB)",
-    "CREATE TABLE uses(key TEXT, payload TEXT, PRIMARY KEY(key, payload)) WITHOUT ROWID",
-    "CREATE INDEX held ON claims(owner) WHERE owner != ''",
-    "CREATE INDEX runs ON rows(run)",
-    "CREATE INDEX of_map ON rows(map)",
-)
+_REPLACED = "it is replaced again and again", "Run the cell again later."
 
 
 class _Handle:
@@ -111,6 +87,7 @@ class RowFile:
         self.read_only = read_only
         self.generation = 0
         self._lock = threading.RLock()
+        # of the file last seen at the path; None before the first opening and after `close`
         self._handle: _Handle | None = None
         self._former: list[_Handle] = []  # of files that were replaced
         self._closed = False
@@ -148,10 +125,10 @@ class RowFile:
             state, handle = read_file_state(self.path), self._handle
             if handle is not None and self._is_current(handle, state, writes=writes):
                 if handle.refresh(state):
-                    self._check_tables(handle.connection)
+                    row_database.check_tables(handle.connection)
                 return handle
             self._switch_to(state, writes=writes)
-        raise self._fault("it is replaced again and again", "Run the cell again later.")
+        raise UnusableFile(*_REPLACED)
 
     def _is_current(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
         """Return whether a handle can stay in use while the file at the path has this state."""
@@ -182,18 +159,18 @@ class RowFile:
             self._make_missing_store()
             state = read_file_state(self.path)
         elif state is None and not self.read_only:
-            return _Handle(_open_empty_store(), self.path, None, writes=False)
+            return _Handle(row_database.open_empty_store(), self.path, None, writes=False)
         if state is None:
             raise FileNotFoundError(2, "No such file")
         if refused := row_link.find_refusal(self.path, state, read_only=self.read_only):
-            raise self._fault(*refused)
+            raise UnusableFile(*refused)
         if writes or (not self.read_only and self._is_unfinished(state)):
             return self._open_for_writing(state)
         name = row_link.reading_name(self.path, state)
         try:
-            connection = self._open_connection(name, writes=False)
+            connection = row_database.open_checked(name, writes=False)
         except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode != _HALF_WRITTEN:
+            if fault.sqlite_errorcode != row_database.HALF_WRITTEN:
                 raise
             connection = self._copy_and_restore(row_link.link_path(self.path, state))
         return _Handle(connection, name, state, writes=False)
@@ -203,14 +180,12 @@ class RowFile:
 
         Why: a file that is opened for reading only must not change, not even to repair it.
         """
-        folder = Path(mkdtemp())  # mode 0700
-        try:
-            copy = folder / self.path.name
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # mode 0700
+            copy = Path(folder) / self.path.name
             row_link.copy_store(self.path, copy)
             shutil.copyfile(f"{link}{row_link.JOURNAL}", f"{copy}{row_link.JOURNAL}")
-            return self._open_connection(copy, writes=True)  # which stays readable without a name
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            # the connection reads the copy even after its name is gone
+            return row_database.open_checked(copy, writes=True)
 
     def _is_unfinished(self, state: FileState) -> bool:
         """Return whether a process was killed while it wrote; opening to write repairs that."""
@@ -222,7 +197,7 @@ class RowFile:
         if self._former and not self.path.parent.is_dir():
             raise self._fault("its folder is gone", "Run the cell again where the folder is now.")
         make_private_folder(self.path.parent)
-        _put_empty_store(self.path)
+        row_database.put_empty_store(self.path)
 
     def _open_for_writing(self, state: FileState) -> _Handle:
         """Make the file private, merge a log into it, and open it for writing under the link."""
@@ -230,7 +205,7 @@ class RowFile:
             with suppress(OSError):  # a file system without modes
                 self.path.chmod(0o600)
         if row_link.is_logged(self.path):  # the log of an earlier version that was killed
-            merged = self._open_connection(self.path, writes=True)
+            merged = row_database.open_checked(self.path, writes=True)
             merged.execute("PRAGMA journal_mode=DELETE")
             merged.close()
         name = row_link.make_link(self.path, state)
@@ -238,7 +213,7 @@ class RowFile:
             journal = f"{self.path.name}{row_link.JOURNAL}"
             advice = f"Delete {journal} if it is another file's; else open the store with sqlite3."
             raise self._fault(f"{journal} is there, which would change it", advice)
-        new = _Handle(self._open_connection(name, writes=True), name, state, writes=True)
+        new = _Handle(row_database.open_checked(name, writes=True), name, state, writes=True)
         if not self.writes:
             self._open_strays(state)
         return new
@@ -251,56 +226,10 @@ class RowFile:
         for link in row_link.find_stray_links(self.path, state):
             if link in open_names:
                 continue
-            with suppress(UsageError, sqlite3.Error, OSError):  # an unusable file has no rows
+            with suppress(UnusableFile, sqlite3.Error, OSError):  # an unusable file has no rows
                 stray = read_file_state(link)
-                connection = self._open_connection(link, writes=True)
+                connection = row_database.open_checked(link, writes=True)
                 self._former.append(_Handle(connection, link, stray, writes=True))
-
-    def _open_connection(self, name: Path, *, writes: bool) -> Connection:
-        """Return a checked connection; wait up to `LOCK_TIMEOUT` while others lock the file."""
-        import sqlite3
-
-        until = time.monotonic() + LOCK_TIMEOUT
-        mode = "rw" if writes else "ro"
-        while True:
-            try:
-                return self._connect_checked(name, mode)
-            except sqlite3.OperationalError as fault:
-                code = _primary_code(fault)
-                if code in _UNWRITABLE and mode == "ro" and not os.access(name.parent, os.W_OK):
-                    mode = "ro&immutable=1"  # SQLite cannot make files here, so no log exists
-                elif code not in _LOCKED or time.monotonic() >= until:
-                    raise
-                else:
-                    time.sleep(0.01)
-
-    def _connect_checked(self, name: Path, mode: str) -> Connection:
-        """Return a connection to a file whose application, version and tables are ours."""
-        connection = _connect(name, mode)
-        try:
-            self._check_tables(connection)
-            if mode == "rw":
-                connection.execute("PRAGMA journal_mode=TRUNCATE")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _check_tables(self, connection: Connection) -> None:
-        """Raise UsageError unless application, version and tables are those of a store."""
-
-        def read_number(pragma: str) -> int:
-            return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-        if read_number("application_id") != APPLICATION:
-            raise self._fault("it belongs to another application", "Name another file.")
-        version = read_number("user_version")
-        if version > VERSION:
-            advice = "Update jupyter-agent-nb, or name another file (store=)."
-            raise self._fault(f"a newer agent_nb wrote it (version {version})", advice)
-        tables = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        if version < VERSION or {sql for (sql,) in tables} != set(SCHEMA):
-            raise self._fault("its tables are not those of a store", "Name another file.")
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -331,7 +260,7 @@ class RowFile:
                 if not linked or row_link.make_link(self.path, state) == handle.name:
                     return handle
             handle.connection.execute("ROLLBACK")
-        raise self._fault("it is replaced again and again", "Run the cell again later.")
+        raise UnusableFile(*_REPLACED)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -388,12 +317,14 @@ class RowFile:
 
         try:
             yield
+        except UnusableFile as fault:
+            raise self._fault(fault.why, fault.advice) from None
         except sqlite3.DatabaseError as fault:
-            raise self._fault(str(fault), _ADVICE.get(_primary_code(fault), _DAMAGED)) from fault
+            raise self._fault(str(fault), row_database.find_advice(fault)) from fault
         except UnicodeDecodeError as fault:  # in a message of SQLite that quotes the file
-            raise self._fault("it is damaged", _DAMAGED) from fault
+            raise self._fault("it is damaged", row_database.DAMAGED) from fault
         except OSError as fault:
-            raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
+            raise self._fault(fault.strerror or str(fault), row_database.WRITABLE) from fault
 
     def _fault(self, why: str, advice: str) -> UsageError:
         """Return the error: why the store cannot be used, what to do, where former rows are."""
@@ -402,37 +333,6 @@ class RowFile:
         if former and os.path.lexists(former[-1]):
             message += f" It was replaced while the map ran: the rows stored before are in {former[-1].name}, and are taken from there when the map runs again."
         return UsageError(message)
-
-
-def fill_statement(values: Collection[object], text: str) -> str:
-    """Return `text` with each `(*)` replaced by `(?,?,…)`, one parameter for each value."""
-    return text.replace("(*)", f"({','.join('?' * len(values))})")
-
-
-def split_batches(values: Iterable[_T], size: int = MOST_VALUES) -> Iterator[list[_T]]:
-    """Yield the values in lists of up to `size`; one statement takes MOST_VALUES."""
-    source = iter(values)
-    while batch := list(islice(source, size)):
-        yield batch
-
-
-_WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
-_DAMAGED = "Move it away; the rows in it are asked again."
-# result codes, https://sqlite.org/rescode.html
-_LOCKED = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
-_UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
-_NO_DATABASE = 26  # SQLITE_NOTADB
-_HALF_WRITTEN = 776  # SQLITE_READONLY_ROLLBACK
-_ADVICE = {  # primary result code -> what the user can do
-    **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
-    **dict.fromkeys((*_UNWRITABLE, 10, 13), _WRITABLE),  # SQLITE_IOERR, SQLITE_FULL
-    _NO_DATABASE: "It is not a store: name another file.",
-}
-
-
-def _primary_code(fault: Exception) -> int:
-    """Return the primary result code of an error of SQLite, 0 without one."""
-    return int(getattr(fault, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _lock_to_remove(handle: _Handle) -> bool:
@@ -444,57 +344,7 @@ def _lock_to_remove(handle: _Handle) -> bool:
         handle.connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as fault:
         # a file that was overwritten with other data has lost its rows
-        return _primary_code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
+        return row_database.primary_code(fault) == row_database.NO_DATABASE and not row_link.is_hot(
+            handle.name
+        )
     return True
-
-
-def _connect(path: Path, mode: str) -> Connection:
-    """Return a connection with the settings of a store; `mode`: ro, rw or ro&immutable=1."""
-    import sqlite3
-
-    uri = f"{path.as_uri()}?mode={mode}"
-    connection = sqlite3.connect(
-        uri, uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
-    )
-    # text of a file may be invalid UTF-8
-    connection.text_factory = lambda content: content.decode("utf-8", "replace")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE + (1 << 20))
-    # what SQLite advises for files of strangers: https://sqlite.org/security.html
-    strict = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
-    for pragma in (*strict, "synchronous=NORMAL", "secure_delete=ON", "temp_store=MEMORY"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
-
-
-def _open_empty_store() -> Connection:
-    """Return an empty store in memory, which stands for a missing file."""
-    import sqlite3
-
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    for statement in SCHEMA:
-        connection.execute(statement)
-    return connection
-
-
-def _put_empty_store(path: Path) -> None:
-    """Put an empty store at `path`, unless another process has done so first."""
-    folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))  # mode 0700
-    new = folder / "new"
-    try:
-        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        connection = _connect(new, "rw")
-        try:
-            connection.execute("PRAGMA page_size=8192")
-            connection.execute("BEGIN")
-            for statement in (*SCHEMA, f"PRAGMA application_id={APPLICATION}"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={VERSION}")
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
-        link_file(new, path)
-    finally:
-        with suppress(OSError):
-            new.unlink()
-        with suppress(OSError):
-            folder.rmdir()

@@ -17,7 +17,7 @@ import msgspec
 
 from ...record import Payloads, Record, is_intact, names_signer
 from ...wire import as_dict, dumps, lenient_loads
-from .row_file import LARGEST_VALUE, fill_statement, split_batches
+from .row_database import LARGEST_VALUE, fill_statement, split_batches
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -29,7 +29,8 @@ from ...errors import UsageError
 from ...host import shorten_path
 from ...record import Record, sign_record
 from . import row_carry, row_claims, row_records
-from .row_file import RowFile, fill_statement, split_batches
+from .row_database import fill_statement, split_batches
+from .row_file import RowFile
 from .row_records import StoredRow
 
 if TYPE_CHECKING:

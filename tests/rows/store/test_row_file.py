@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.rows.store import row_file, row_link
-from agent_nb.rows.store.row_file import APPLICATION, VERSION, RowFile
+from agent_nb.rows.store import row_database, row_link
+from agent_nb.rows.store.row_database import APPLICATION, VERSION
+from agent_nb.rows.store.row_file import RowFile
 from agent_nb.rows.store.row_store import RowStore
 
 
@@ -323,7 +324,7 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_takes_no_row(path):
 
 
 def test_a_file_that_another_process_holds_is_waited_for_and_then_named(path, monkeypatch):
-    monkeypatch.setattr(row_file, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(row_database, "LOCK_TIMEOUT", 0.01)
     one, other = RowFile(path), RowFile(path)
     with (
         one.transaction(),
@@ -336,7 +337,7 @@ def test_a_file_that_another_process_holds_is_waited_for_and_then_named(path, mo
 
 
 def test_a_reader_elsewhere_is_waited_for_when_rows_are_removed(path, monkeypatch):
-    monkeypatch.setattr(row_file, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(row_database, "LOCK_TIMEOUT", 0.01)
     one, other = RowFile(path), RowFile(path)
     write(one)
     with other.reading() as reading:

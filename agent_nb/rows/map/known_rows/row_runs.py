@@ -13,7 +13,7 @@ from typing import overload
 from ....agent import OutputType, Run
 from ....errors import UsageError
 from ....record import Record, log_of
-from ...store.row_file import split_batches
+from ...store.row_database import split_batches
 
 BATCH = 100  # the most rows that are read at once
 GONE = (

@@ -23,7 +23,7 @@ import msgspec
 
 from ....errors import UsageError
 from ....record import Record, covers_record, digest_value, key_problem, user_key
-from ...store.row_file import split_batches
+from ...store.row_database import split_batches
 from ...store.row_records import StoredRow
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
