@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .limits import Limits as Limits
     from .loop import Loop as Loop
     from .masking.masks import Rule as Rule
-    from .masking.place import is_zone as is_zone
+    from .masking.surroundings import is_zone as is_zone
     from .recorded_turns import RecordedTurns as RecordedTurns
     from .registry import REGISTRY as REGISTRY
     from .registry import Announced as Announced
@@ -79,7 +79,7 @@ _NAMES = {
     "limits": "Limits",
     "loop": "Loop",
     "masking.masks": "Rule",
-    "masking.place": "is_zone",
+    "masking.surroundings": "is_zone",
     "recorded_turns": "RecordedTurns",
     "registry": "Announced Questions REGISTRY",
     "replay": "Player",

@@ -24,7 +24,7 @@ from .configuration import Configuration
 from .context import Context
 from .dependencies import CodeReader, digest_dependencies
 from .history import CHARS_PER_TOKEN, estimate_tokens
-from .masking.place import describe_place
+from .masking.surroundings import describe_place
 from .parse import with_thought_tags
 from .recorded_turns import RecordedTurns
 from .replay import Player

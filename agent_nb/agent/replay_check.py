@@ -38,7 +38,7 @@ from .dependencies import (
 )
 from .masking.durations import EXACT, LINES, Measures
 from .masking.masks import Difference, Rule, compare_results
-from .masking.place import Side, describe_place
+from .masking.surroundings import Side, describe_place
 from .recorded_turns import RecordedTurns
 
 # name of a part of an agent or a tool (`find_changed`) -> words for the report
@@ -192,8 +192,8 @@ class ReplayCheck:
         first, last = self._turns.events[0].ts, self._turns.events[-1].ts
         fresh_place = describe_place(self._folder)
         return (
-            Side.of_place(self._recorded_place, first, last),
-            Side.of_place(fresh_place, self._began, time.time()),
+            Side.read(self._recorded_place, first, last),
+            Side.read(fresh_place, self._began, time.time()),
         )
 
     def _list_changes(self, ran: set[str]) -> Iterator[Change]:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from agent_nb.agent.dependencies import CodeReader, digest_dependencies, find_changed
-from agent_nb.agent.masking.place import describe_place
+from agent_nb.agent.masking.surroundings import describe_place
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.events import RunStart
 from agent_nb.tools.decorator import as_tool

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_nb.agent.masking.durations import EXACT, Measures
 from agent_nb.agent.masking.folders import Folders, digest_folder
 from agent_nb.agent.masking.masks import Rule, Verdict, compare_results
-from agent_nb.agent.masking.place import Side, Span, is_zone, read_time_zone
+from agent_nb.agent.masking.surroundings import Side, Span, is_zone, read_time_zone
 
 
 def at(*parts):

@@ -3,6 +3,6 @@
 Why: a test that fails because a second has passed is soon ignored.
 
 `masked_text` masks each text, `masks` compares them; `clock`, `durations` and `folders` find the
-pieces that may differ; `place` has the time and folders of a run; `clock_reads` finds out whether
-the code that ran measures time.
+pieces that may differ; `surroundings` has the time and folders of a run; `clock_reads` finds out
+whether the code that ran measures time.
 """

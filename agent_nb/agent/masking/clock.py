@@ -1,7 +1,7 @@
 """Find dates and times in a text, and read which days and which time of day they name.
 
 Why: a result that states the time of its run differs in every run and still means the same.
-`place.Span` decides whether a value is the time of a run.
+`surroundings.Span` decides whether a value is the time of a run.
 
 Rules
 - A value means a second, a minute ("12:30") or a day ("2026-11-27").

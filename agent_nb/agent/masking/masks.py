@@ -33,7 +33,7 @@ from .clock import Clock, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import PathPiece
 from .masked_text import Mask, MaskedText, mask_text
-from .place import Side
+from .surroundings import Side
 
 _LONGEST_SHOWN = 200  # characters of a text in `Verdict.masked`
 

@@ -105,12 +105,12 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     folders: Folders = Folders()
 
     @classmethod
-    def of_place(cls, place: Mapping[str, Any], began: float, ended: float) -> Side:
-        """Return the side of a run at `place`, as `describe_place` returns or a record holds it."""
-        zone, offset = place.get("zone"), place.get("offset")
+    def read(cls, description: Mapping[str, Any], began: float, ended: float) -> Side:
+        """Return the side of a run whose place `describe_place` or a record has described."""
+        zone, offset = description.get("zone"), description.get("offset")
         zone = zone if isinstance(zone, str) else ""
         span = Span(began, ended, zone, offset if isinstance(offset, int) else 0)
-        folders = Folders(**{name: place.get(name) for name in Folders.__struct_fields__})
+        folders = Folders(**{name: description.get(name) for name in Folders.__struct_fields__})
         return cls(span=span, folders=folders)
 
 
