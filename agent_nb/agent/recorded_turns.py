@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..errors import UsageError
-from ..events import Approval, Call, Event, RunStart
+from ..events import Approval, Call, Event, Result, RunStart
 from ..record import (
     LogCalls,
     Match,
@@ -172,31 +172,41 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def agent_of(self, span: str, toolset: Toolset) -> Any:
         """Return the sub-agent whose call opened `span`, or None."""
         agent: Any = None
-        for call in self._calls.list_agents(span):
+        for call in self._log_calls.list_agents(span):
             tool = (toolset if agent is None else agent.tools).get(call.name)
             agent = tool.agent if tool is not None else None
         return agent
 
     def agents_around(self, span: str) -> str:
         """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
-        return "/".join(call.name for call in self._calls.list_agents(span))
+        return "/".join(call.name for call in self._log_calls.list_agents(span))
 
     @cached_property
-    def _calls(self) -> LogCalls:
+    def _log_calls(self) -> LogCalls:
         return LogCalls(self.events)
+
+    @cached_property
+    def calls(self) -> Mapping[str, Call]:
+        """The calls of the log by id."""
+        return {e.call_id: e for e in self.events if isinstance(e, Call)}
+
+    @cached_property
+    def results(self) -> Mapping[str, Result]:
+        """The results of the log by the ids of their calls."""
+        return {e.call_id: e for e in self.events if isinstance(e, Result)}
 
     @cached_property
     def finished_calls(self) -> tuple[Call, ...]:
         """The calls of the log that ran to completion, in start order."""
-        return tuple(call.call for call in self._calls.list_repeatable())
+        return tuple(call.call for call in self._log_calls.list_repeatable())
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
-        return self._calls.find_args(call)
+        return self._log_calls.find_args(call)
 
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
-        return self._calls.decisions.get(call_id)
+        return self._log_calls.decisions.get(call_id)
 
 
 def _read_cuts(cuts: Any) -> Iterator[tuple[int, str]]:

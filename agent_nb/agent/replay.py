@@ -37,30 +37,15 @@ from ..events import (
     Result,
     User,
     encode_event,
-    is_tool_event,
     list_missing_events,
-    result_fields,
 )
-from ..record import normalize_value
-from ..tools import (
-    Job,
-    Outcome,
-    Report,
-    Tool,
-    ToolRunner,
-    Update,
-    find_used_variables,
-    remove_chart_notes,
-)
+from ..tools import Job, Outcome, Report, ToolRunner, Update
 from ..wire import Redaction, encode_canonical
-from . import result_pictures
-from .attachments import recorded_pictures
 from .clean_json import clean_value
-from .dependencies import is_built_in
-from .drift import Drift, Played, Resume
+from .drift import Drift, DriftFinder, Played, Resume
 from .history import read_printed
 from .recorded_turns import RecordedTurns
-from .replay_check import Checked, ReplayCheck, compares_pictures
+from .replay_check import Checked, ReplayCheck
 
 EVENTS_AT_ONCE = 32  # events of a record between two checkpoints, where other tasks run
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
@@ -95,12 +80,9 @@ class Player:
         self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
         self._stop_detail = ""
-        self._unrecorded: list[dict[str, Any]] = []  # pictures and displays that the record lacks
         self._drift: Drift | None = None
+        self._finder = DriftFinder(turns, self._redact, strict)
         self._resume: Resume | None = None
-        self._calls = {e.call_id: e for e in turns.events if isinstance(e, Call)}
-        self._results = {e.call_id: e for e in turns.events if isinstance(e, Result)}
-        self._finished_calls = turns.finished_calls
         self._checked: Checked | None = None  # set once the log has ended
 
     @property
@@ -113,7 +95,7 @@ class Player:
             drift=self._drift,
             resume=self._resume,
             checked=self._checked,
-            unrecorded=tuple(self._unrecorded),
+            unrecorded=tuple(self._finder.unrecorded),
         )
 
     def cancel(self, why: Cancelled) -> None:
@@ -136,7 +118,8 @@ class Player:
                 await anyio.lowlevel.checkpoint()
             if isinstance(event, Execute) and self._runner is not None:
                 fresh = await self._rerun(event, self._runner)
-                self._drift = self._drift or self._find_drift(event, fresh)
+                toolset = self._runner.toolset
+                self._drift = self._drift or self._finder.find(event, fresh.outcomes, toolset)
                 if self._drift is not None and self._turns.live:
                     self._resume = self._make_resume(event, fresh, self._drift)
                     return
@@ -144,7 +127,7 @@ class Player:
     async def _rerun(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
         """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
         fresh = _FreshOutcomes(self._show_question)
-        for call in self._finished_calls:
+        for call in self._turns.finished_calls:
             # a forged record may name a call in several batches
             if call.call_id not in batch.calls or call.call_id in self._rerun_ids:
                 continue
@@ -171,7 +154,7 @@ class Player:
 
     def _show_question(self, question: Approval) -> None:
         """Show a question about a call, or its answer, as a delta beside the call."""
-        call = self._calls[question.call_id]
+        call = self._turns.calls[question.call_id]
         redacted = msgspec.structs.replace(
             question, args=self._redact(question.args), extra=self._redact(question.extra)
         )
@@ -187,86 +170,6 @@ class Player:
             return "Not run again: its arguments hold something that was redacted."
         return ""
 
-    def _find_drift(self, batch: Execute, fresh: _FreshOutcomes) -> Drift | None:
-        """Return the first difference between fresh and recorded results of a batch, or None."""
-        for call_id in batch.calls:
-            outcome, result = fresh.outcomes.get(call_id), self._results.get(call_id)
-            if outcome is None or result is None:
-                continue
-            content = self._redact(clean_value(outcome.content))
-            difference: str | None = ""  # "": the statuses or texts differ; None: nothing differs
-            if outcome.status == result.status:
-                difference = self._describe_difference(call_id, result, content, outcome)
-            if difference is None:
-                continue
-            recorded = _result_text(result.status, result.content)
-            current = _result_text(outcome.status, content)
-            if recorded == current:
-                difference = difference or _describe_types(result.content, content)
-            reads: list[str] = []  # variables that made an undeclared function run again
-            if (tool := self._tool_of(call_id)) is not None and tool.effect == "none":
-                reads = sorted(find_used_variables(tool.invoke))
-            return Drift(
-                seq=result.seq,
-                call_id=call_id,
-                name=result.name,
-                how=difference,
-                recorded=recorded,
-                fresh=current,
-                reads=reads,
-            )
-        return None
-
-    def _describe_difference(
-        self, call_id: str, result: Result, content: Any, outcome: Outcome
-    ) -> str | None:
-        """Return how a result differs in words ("": in its text), None if it does not.
-
-        `content`: the outcome's, in the form that would be recorded.
-        """
-        if (result.seq, "content") in self._turns.cut:
-            return None
-        tool, contents = self._tool_of(call_id), [result.content]
-        if is_tool_event(result.content):  # the content inside it counts too
-            contents.append(result_fields(result.content)["content"])
-        # pictures and display as they would be recorded
-        outcome = msgspec.structs.replace(
-            outcome,
-            display=self._redact(clean_value(outcome.display)),
-            attachments=tuple(recorded_pictures(outcome.attachments, self._redact)),
-        )
-        names_pictures = tool is not None and is_built_in(tool)
-        outcome, cell_displays = result_pictures.split_cell_displays(
-            result, outcome, names_pictures=names_pictures
-        )
-        self._unrecorded += cell_displays
-        # the text may name pictures and charts differently; the pictures themselves are compared
-        # below
-        normalizers: list[Callable[[Any], Any]] = [remove_chart_notes]
-        if result_pictures.is_before_pictures(result, outcome):
-            normalizers.insert(0, result_pictures.unify_names)
-            self._unrecorded += result_pictures.find_cell_pictures(result, outcome)
-        if outcome.attachments:
-            normalizers.append(result_pictures.without_sizes)
-        for normalize in normalizers:
-            content, contents = normalize(content), [normalize(c) for c in contents]
-        if self._strict is not None and tool is not None:
-            return self._strict.describe_difference(tool, contents, result, content, outcome)
-        if normalize_value(content) not in map(normalize_value, contents):
-            return ""
-        if (result.seq, "attachments") in self._turns.cut:
-            return None
-        if tool and not compares_pictures(tool.compare):
-            return None
-        pictures = result_pictures.compare_result_pictures(result, outcome, _same_text)
-        return pictures.difference or None
-
-    def _tool_of(self, call_id: str) -> Tool | None:
-        call = self._calls.get(call_id)
-        if self._runner is None or call is None:
-            return None
-        return self._turns.tool_of(call, self._runner.toolset)
-
     def _make_resume(self, batch: Execute, fresh: _FreshOutcomes, drift: Drift) -> Resume:
         """Return what the loop needs to continue, with recorded outcomes where none are fresh.
 
@@ -276,14 +179,15 @@ class Player:
             prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
             events = self._turns.events[: prompt + 1]
             return Resume(events=events, calls=(), outcomes={}, updates={}, drift=drift)
+        results = self._turns.results
         outcomes = {
-            c: fresh.outcomes.get(c) or _recorded_outcome(self._results.get(c)) for c in batch.calls
+            c: fresh.outcomes.get(c) or _recorded_outcome(results.get(c)) for c in batch.calls
         }
         updates = {
             c: fresh.updates.get(c, []) if c in fresh.outcomes else self._recorded_updates(c)
             for c in batch.calls
         }
-        calls = [self._calls[c] for c in batch.calls if c in self._calls]
+        calls = [self._turns.calls[c] for c in batch.calls if c in self._turns.calls]
         return Resume(
             events=list(self._log), calls=calls, outcomes=outcomes, updates=updates, drift=drift
         )
@@ -329,10 +233,6 @@ class _FreshOutcomes(Report):
         self.outcomes[call_id] = outcome
 
 
-def _same_text(recorded: str, fresh: str) -> bool:
-    return normalize_value(recorded) == normalize_value(fresh)
-
-
 def _recorded_outcome(result: Result | None) -> Outcome:
     """Return a recorded result as the outcome of its call; a call without one was not run."""
     if result is None:
@@ -345,14 +245,3 @@ def _recorded_outcome(result: Result | None) -> Outcome:
         read_printed(result),
         result.attachments,
     )
-
-
-def _describe_types(recorded: Any, fresh: Any) -> str:
-    """Describe two results that are written alike but differ in type, such as "1" and 1."""
-    old, new = (type(clean_value(value)).__name__ for value in (recorded, fresh))
-    return f"it is recorded as {old} and now {new}: {_result_text('ok', fresh)}"
-
-
-def _result_text(status: str, content: Any) -> str:
-    text = content if isinstance(content, str) else encode_canonical(clean_value(content))
-    return text if status == "ok" else f"{status}: {text}"
