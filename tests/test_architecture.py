@@ -538,7 +538,7 @@ CALLS = {
     "notebook/files/run_diff": "one line for each event",
     "record/fingerprint": "what was said",
     "record/packed_events": "how an event is written",
-    "agent/replay": "the call of a result",
+    "agent/recorded_turns": "the call of a result",
     "notebook/files/git": "the order of lines",
     "notebook/cell/offered_cells": "cells that add_cell offered",
 }
