@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import msgspec
@@ -23,6 +22,8 @@ from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import attach, list_servers
+from ...record import Record
+from ..cell.display import Actions
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
@@ -125,41 +126,59 @@ class AttachRun(FollowRun):
         self.request, self.options = request, request.options
 
     async def _follow(self, interrupts: Interrupts) -> Run | None:
-        try:
-            runs = await self._follow_or_replay(interrupts)
-        except Cancelled:  # before the first event
-            return None
-        return runs[-1] if runs else None
-
-    async def _follow_or_replay(self, interrupts: Interrupts) -> list[Run]:
-        """Follow the run at the server, or show its record; return the runs."""
+        """Follow the run at the server, or show its record."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
         recorded = find_replayable(records)
-        make_cards = partial(
-            Cards, self.cell, self.options, can_click=self._can_click(), earlier=records
-        )
         if mode == "replay":
             if recorded is None:
                 raise UsageError(NO_RECORD)
-            return self._replay(recorded, make_cards)
+            return self._show_record(recorded, records)
         attached = attach(self.request.url, self.request.token, show=False)
+        try:
+            return await self._show_live(attached, interrupts, records)
+        except Cancelled:  # before the first event
+            return None
+        except AgentError:  # the server does not answer
+            if mode == "live" or recorded is None:
+                raise
+            return self._show_record(recorded, records)
+
+    async def _show_live(
+        self, attached: Any, interrupts: Interrupts, records: Sequence[Record]
+    ) -> Run | None:
+        """Follow a run of `attach` to its end, or until the user detaches; return it.
+
+        Raises the fault that came before any event.
+        """
         driver = Driver(self.session.shell, interrupts)
         actions = source_actions(attached, driver.stop)
-        cards = make_cards(actions=actions, title=lambda: attached.title)
+        cards = self._make_cards(records, actions, lambda: attached.title)
         attached.set_run_callback(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, Exception) and not attached.logs:
-            if mode == "live" or recorded is None or not isinstance(driver.fault, AgentError):
-                raise driver.fault
-            return self._replay(recorded, make_cards)
+            raise driver.fault
         detached = print_stop_advice(attached) if attached.detached else ""
-        return self._leave(cards, self.options, detached=detached)
+        runs = self._close_cards(cards, self.options, detached)
+        return runs[-1] if runs else None
 
-    def _replay(self, log: EventLog, make_cards: Callable[..., Cards]) -> list[Run]:
+    def _show_record(self, log: EventLog, records: Sequence[Record]) -> Run:
         """Show the recorded run instead of the server's."""
-        cards = make_cards(actions={}, title=lambda: "attached, from the record")
-        return self._leave(cards, self.options, played=log)
+        cards = self._make_cards(records, {}, lambda: "attached, from the record")
+        cards.open(log)
+        return self._close_cards(cards, self.options)[-1]
+
+    def _make_cards(
+        self, records: Sequence[Record], actions: Actions, title: Callable[[], str]
+    ) -> Cards:
+        return Cards(
+            self.cell,
+            self.options,
+            actions=actions,
+            can_click=self._can_click(),
+            title=title,
+            earlier=records,
+        )
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:

@@ -22,7 +22,7 @@ from .cards import Cards
 
 
 class FollowRun(ABC):
-    """One cell that follows runs. Subclasses define `_follow`."""
+    """One cell that follows runs; call `follow` once. Subclasses define `_follow`."""
 
     def __init__(self, session: Session, cell: Cell) -> None:
         self.session, self.cell = session, cell
@@ -30,7 +30,7 @@ class FollowRun(ABC):
     async def follow(self) -> Run | None:
         """Follow, show and record the runs; return the last one, None if no event came.
 
-        Raises AgentStopped when the user stopped it, and what `_follow` raises.
+        Raises AgentStopped when the user stopped the cell, and what `_follow` raises.
         """
         with cell_interrupts(self.session.shell) as interrupts:
             last = await self._follow(interrupts)
@@ -53,16 +53,11 @@ class FollowRun(ABC):
     def _can_click(self) -> bool:
         return can_click_now(self.session.shell, self.cell)
 
-    def _leave(
-        self, cards: Cards, options: Options, *, played: EventLog | None = None, detached: str = ""
-    ) -> list[Run]:
-        """Leave the runs in the output, in the namespace and in the library; return them.
+    def _close_cards(self, cards: Cards, options: Options, detached: str = "") -> list[Run]:
+        """Close the cards, and keep their runs and records in the session; return the runs.
 
-        `played` is the log of a record that is shown instead of the source; `detached`: see
-        `Cards.close`.
+        `detached`: see `Cards.close`.
         """
-        if played is not None:
-            cards.open(played)
         runs = cards.close(detached)
         for run in runs:
             self.session.keep(self.cell, run, options.output)

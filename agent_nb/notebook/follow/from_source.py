@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...agent import Run
@@ -22,6 +22,7 @@ from ...codecs import classify_source, name_source
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import Watch, watch
+from ...record import Record
 from ..cell.display import Display
 from ..cell.driver import Driver, Work
 from ..cell.ending import Ending
@@ -52,20 +53,24 @@ def wants_source(line: str) -> bool:
 
 
 class ForeignRun(FollowRun):
-    """One `%%agent --from` cell. `options` returns the cell's options or raises UsageError."""
+    """One `%%agent --from` cell. `options` returns the cell's options or raises UsageError.
+
+    `_prepare` sets the options and the cards, and chooses what the cards show: the runs of a source
+    (`_watch`) or a recorded run (`_recorded`); the other one stays None.
+    """
 
     def __init__(self, session: Session, cell: Cell, options: Callable[[], Options]) -> None:
         super().__init__(session, cell)
         self._parse_options = options
         self._options = Options()
-        self._watch: Watch | None = None
         self._cards: Cards | None = None
-        self._played: EventLog | None = None  # of the record that is shown instead of the source
+        self._watch: Watch | None = None
+        self._recorded: EventLog | None = None
 
     async def go(self) -> None:
-        """Follow, show and record the runs.
+        """Follow the runs; return none of them, for the notebook would display it again.
 
-        Raises AgentCellError if no run can be read, and what `follow` raises.
+        Raises AgentCellError if no run can be read, and AgentStopped when the user stopped it.
         """
         await self.follow()
 
@@ -73,7 +78,8 @@ class ForeignRun(FollowRun):
         driver = Driver(self.session.shell, interrupts)
         try:
             await driver.drive(lambda: self._prepare(driver))
-            if isinstance(driver.fault, Exception) and not self._list_logs():
+            has_run = self._recorded is not None or (self._watch and self._watch.logs)
+            if isinstance(driver.fault, Exception) and not has_run:
                 raise driver.fault
         except Cancelled as stop:
             return self._make_ending().show_stopped(stop.detail)
@@ -87,13 +93,8 @@ class ForeignRun(FollowRun):
     def _make_ending(self) -> Ending:
         return Ending(self.session, self.cell, self._options, Display(self.cell, self._options))
 
-    def _list_logs(self) -> list[EventLog]:
-        if self._watch is not None:
-            return self._watch.logs
-        return [self._played] if self._played is not None else []
-
     def _prepare(self, driver: Driver) -> Work:
-        """Make the cards; open the source, or find a record to show instead. Raises UsageError."""
+        """Make the cards, and return the work that reads their runs. Raises UsageError."""
         _refuse_other_options(self.cell.line)
         self._options = options = self._parse_options()
         # `Options()`: a session's defaults for maps or `--fix` have no meaning here
@@ -109,43 +110,46 @@ class ForeignRun(FollowRun):
             earlier=records,
             strict=mode == "replay",
         )
-        if classify_source(options.source) == "url" and mode != "live":
-            self._played = find_replayable(records)
-            if self._played is not None:
-                return Work(partial(asyncio.sleep, 0), lambda: None)  # the record needs no work
-            if mode == "replay":
-                raise UsageError(
-                    f"Nothing to replay: {self._source_name()} has no record. Record it with --live."
-                )
-        return self._open_source(prompt, self._cards)
-
-    def _open_source(self, prompt: str, cards: Cards) -> Work:
-        options = self._options
+        self._recorded = self._choose_recorded(mode, records)
+        if self._recorded is not None:
+            return Work(partial(asyncio.sleep, 0), lambda: None, brief=True)  # nothing is read
         self._watch = source = watch(
             options.source, options.codec or None, prompt=prompt, follow=options.follow, show=False
         )
-        source.set_run_callback(cards.open)
+        source.set_run_callback(self._cards.open)
         return Work(partial(_read_to_end, source), source.stop)
 
-    def _source_name(self) -> str:
-        return name_source(self._options.source)
+    def _choose_recorded(self, mode: str, records: Sequence[Record]) -> EventLog | None:
+        """Return the recorded run that is shown instead of the source, None to read the source.
+
+        Raises UsageError in the mode `replay` for a URL without a complete record.
+        """
+        source = self._options.source
+        if mode == "live" or classify_source(source) != "url":
+            return None
+        recorded = find_replayable(records)
+        if recorded is None and mode == "replay":
+            name = name_source(source)
+            raise UsageError(f"Nothing to replay: {name} has no record. Record it with --live.")
+        return recorded
 
     def _make_title(self) -> str:
         if self._watch is not None:
             return self._watch.title
-        return f"imported from {self._source_name()}, from the record"
+        return f"imported from {name_source(self._options.source)}, from the record"
 
     def _show_end(self) -> Run:
         """Leave the runs in the notebook and in the namespace; return the last one."""
         assert self._cards is not None
-        runs = self._leave(self._cards, self._options, played=self._played)
-        last = (
-            runs[-1] if runs else self._make_ending().show_stopped("stopped before anything came")
-        )
+        if self._recorded is not None:
+            self._cards.open(self._recorded)
+        runs = self._close_cards(self._cards, self._options)
         if self._watch is not None and self._watch.lost:
             lost = ", ".join(f"{count} × {what}" for what, count in self._watch.lost.items())
             print_warning(f"not read from {self._watch.name}: {lost}")
-        return last
+        return (
+            runs[-1] if runs else self._make_ending().show_stopped("stopped before anything came")
+        )
 
 
 async def _read_to_end(source: Watch) -> None:
