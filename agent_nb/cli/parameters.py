@@ -9,6 +9,7 @@ Rule: the cell needs no imports. So a date stays a text, and YAML's `.inf` and `
 
 from __future__ import annotations
 
+import keyword
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,12 +36,13 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not name.strip().isidentifier():
+        name = name.strip()
+        if not equals or not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError(f"A parameter is NAME=VALUE, not {text!r}.")
         try:
-            values[name.strip()] = yaml.load(value, Loader)  # noqa: S506  (it is a safe one)
+            values[name] = yaml.load(value, Loader)  # noqa: S506  (it is a safe one)
         except Exception:  # PyYAML raises many kinds: ValueError for `0x_`, KeyError for `!!bool x`
-            values[name.strip()] = value
+            values[name] = value
     return values
 
 

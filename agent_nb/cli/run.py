@@ -15,8 +15,9 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AgentError, UsageError
 from .shared import (
@@ -43,6 +44,9 @@ from .terminal import (
     write_output,
 )
 
+if TYPE_CHECKING:
+    from ..runner import EarlyKernels
+
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
@@ -53,18 +57,19 @@ def run(arguments: Arguments) -> int:
     execute = execution.execute if len(targets) == 1 else execution.try_execute
     paths = (path for path, _ in targets)
     with EarlyKernels.of_options(paths, execution.options) as early_kernels:
-        execution.early_kernels = early_kernels
         named = [(path.name, (path, target)) for path, target in targets]
-        reports = in_parallel(execute, named, arguments.jobs)
+        reports = in_parallel(partial(execute, early_kernels), named, arguments.jobs)
     if arguments.json:
         show_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
 
 
 class _Execution:
-    """Executes notebooks with the options of one command; `paths`: of a notebook and its output."""
+    """Executes notebooks with the options of one command.
 
-    early_kernels: Any = None  # the kernels that have started already
+    `early_kernels`: those that have started already. `paths`: of a notebook and its output.
+    `on_cell` is called when a cell begins.
+    """
 
     def __init__(self, arguments: Arguments) -> None:
         """Read the options of `run`. Raises UsageError for faulty ones."""
@@ -85,10 +90,12 @@ class _Execution:
             tape=arguments.tape,
         )
 
-    def try_execute(self, paths: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+    def try_execute(
+        self, early_kernels: EarlyKernels, paths: tuple[Path, Path], on_cell: Any
+    ) -> dict[str, Any]:
         """Execute a notebook as `execute` does; an error becomes a failed result."""
         try:
-            return self.execute(paths, on_cell)
+            return self.execute(early_kernels, paths, on_cell)
         except Exception as fault:  # the other notebooks must still run
             text = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
@@ -97,7 +104,9 @@ class _Execution:
             failure = {"ok": False, "failure": text}
             return {"notebook": str(paths[0]), "output": "", **failure, "runs": []}
 
-    def execute(self, paths: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
+    def execute(
+        self, early_kernels: EarlyKernels, paths: tuple[Path, Path], on_cell: Any
+    ) -> dict[str, Any]:
         """Execute a notebook, write the output, and print and return the result."""
         from msgspec.structs import replace
 
@@ -112,7 +121,7 @@ class _Execution:
                 replace(self.options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
                 prepare=lambda nb: inject_parameters(nb, self._values),
-                early_kernels=self.early_kernels,
+                early_kernels=early_kernels,
             )
         is_same = path.resolve() == target.resolve()
         write_checked(lambda: outcome.write(target, over=is_same), target)
@@ -241,7 +250,10 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
-    """Return (notebook, output file) for each notebook. Raises UsageError for a missing path."""
+    """Return (notebook, output file) for each notebook.
+
+    Raises UsageError for a missing path, and for notebooks that would share an output file.
+    """
     paths = existing_files(arguments.notebooks)
     if arguments.inplace:
         return [(p, p) for p in paths]
@@ -249,6 +261,8 @@ def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
         return [(p, p.with_name(f"{p.stem.removesuffix('.run')}.run.ipynb")) for p in paths]
     output = Path(arguments.output)
     if output.is_dir():
+        if len({p.name for p in paths}) < len({p.resolve() for p in paths}):
+            raise UsageError(f"Two of the notebooks have one name, and {output} has room for one.")
         return [(p, output / p.name) for p in paths]
     if len(paths) > 1:
         raise UsageError(f"-o {output} is not a folder; several notebooks need one.")

@@ -141,7 +141,8 @@ def _build_options(values: Mapping[str, Any], model_source: str, *, own_tools: b
         raise UsageError(f"-t {NO_TOOLS} stands alone: it chooses no tools.")
     copied = {k: values[k] for k in COPIED_FIELDS if k in values}
     if "conversation" in copied:  # the name is stored in records and journals, and shown in lists
-        copied["conversation"] = redact_text(copied["conversation"], collect_secrets())
+        name = copied["conversation"] or DEFAULT_CONVERSATION
+        copied["conversation"] = redact_text(name, collect_secrets())
     return Options(
         **copied,
         model_source=model_source,

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import sys
 
 import pytest
@@ -198,6 +199,16 @@ def test_an_event_is_one_table_line_without_terminal_codes(tmp_path, capsys):
     assert [line.split()[1:] for line in out.splitlines() if " user " in line] == [
         ["user", "a", "b", "red⟨U+0007⟩", "0.000", "1"]
     ]
+
+
+def test_notebooks_of_one_name_cannot_go_into_one_folder(notebook, tmp_path, capsys):
+    other = tmp_path / "other" / notebook.name
+    other.parent.mkdir()
+    shutil.copy(notebook, other)
+    into = tmp_path / "into"
+    into.mkdir()
+    assert main(["run", str(notebook), str(other), "-o", str(into)]) == 2
+    assert not list(into.iterdir())
 
 
 def test_several_notebooks_cannot_go_into_one_file(notebook, tmp_path, capsys):

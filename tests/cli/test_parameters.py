@@ -41,7 +41,7 @@ def test_a_value_that_is_not_a_number_is_set_without_an_import():
     assert math.isnan(injected("x=.nan")["x"])
 
 
-@pytest.mark.parametrize("text", ["1x", "a b=1", "=1"])
+@pytest.mark.parametrize("text", ["1x", "a b=1", "=1", "class=1"])
 def test_a_text_that_is_no_parameter_is_refused(text):
     with pytest.raises(UsageError, match="A parameter is NAME=VALUE"):
         parse_parameters([text])

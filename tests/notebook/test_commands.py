@@ -235,6 +235,13 @@ def test_export_writes_the_form_that_the_ending_says(ask, ran, tmp_path, ending)
     assert text.startswith("<!doctype html>") == (ending == "html")
 
 
+def test_export_writes_below_the_home_folder(ask, ran, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    ask("export ~/run.md")
+    assert (tmp_path / "run.md").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "named"), [("run.docx", "Known: .ndjson"), ("no/where/run.md", "cannot be written")]
 )

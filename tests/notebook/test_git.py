@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,15 @@ def test_setting_up_does_not_write_through_a_link(repository, tmp_path, capsys):
     assert "nothing is written through it" in capsys.readouterr().err
     assert outside.read_text() == "theirs\n"
     assert "merge.agent-nb.driver" not in repository.git("config", "--list").stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of folders are bytes on Linux only")
+def test_setting_up_takes_a_folder_whose_name_is_not_utf_8(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    assert main(["git-setup", str(folder)]) == 0
+    assert (folder / ".gitattributes").exists()
 
 
 def test_setting_up_keeps_lines_of_any_encoding(repository):

@@ -1,5 +1,10 @@
 """The path of the notebook, from runners that do not know this package."""
 
+import socket
+import threading
+import time
+from contextlib import suppress
+
 import pytest
 
 from agent_nb.host.launch import Launch
@@ -38,8 +43,29 @@ def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
     )
 
 
+def test_a_server_that_never_ends_its_answer_is_left_in_time(monkeypatch):
+    monkeypatch.setattr(notebook_path, "PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        monkeypatch.setattr(notebook_path, "_list_servers", lambda: [{"url": url}])
+        threading.Thread(target=send_for_ever, args=[server], daemon=True).start()
+        began = time.monotonic()
+        assert list(notebook_path.ask_servers("k1")) == []
+        assert time.monotonic() - began < 2
+
+
+def send_for_ever(server):
+    """Answer one request with a byte now and then, for 3 s."""
+    connection, _ = server.accept()
+    with connection, suppress(OSError):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        for _ in range(60):
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+
 def test_a_strange_answer_of_another_program_names_no_notebook(monkeypatch):
     answer = [None, {"kernel": "k1"}, {"kernel": {"id": "k1"}, "path": "n.ipynb"}]
     monkeypatch.setattr(notebook_path, "_list_servers", lambda: [{"root_dir": "/home"}])
-    monkeypatch.setattr(notebook_path, "_fetch_sessions", lambda *_: answer)
+    monkeypatch.setattr(notebook_path, "_fetch_sessions", lambda *given: given[-1].extend(answer))
     assert list(notebook_path.ask_servers("k1")) == ["/home/n.ipynb"]

@@ -52,6 +52,11 @@ def test_an_unchanged_cell_is_replayed(nb):
     assert "replayed" in nb.last[0]["text/plain"]
 
 
+def test_an_empty_name_means_the_default_conversation(nb):
+    first = nb.cell("hi", '-m model -c ""', model=Once(["one", "two"]))
+    assert nb.cell("hi", '-m model -c ""').id == first.id
+
+
 def test_a_replay_inserts_no_cell_although_one_is_chosen(nb, monkeypatch):
     inserted = []
     monkeypatch.setattr(nb.shell, "set_next_input", lambda code, replace: inserted.append(code))

@@ -7,6 +7,7 @@ Rule: the docstring of each command is the help that users read.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def export(session: Session, arguments: list[str]) -> None:
     from ...agent import Run
     from ..files.export import export as exported
 
-    path, run = Path(arguments[0]), find_run(session, arguments[1:])
+    path, run = Path(os.path.expanduser(arguments[0])), find_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
     # with the notebook's path, `html_page` finds what the cell displayed

@@ -147,8 +147,11 @@ def _merge_as_text(paths: Sequence[Path]) -> bool:
 
 def run_git(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run git. Raises UsageError if it is not installed."""
+    # git prints paths in UTF-8 on Windows, elsewhere as their bytes
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (git, with paths)
+        return subprocess.run(  # noqa: S603  (git, with paths)
+            command, capture_output=True, encoding="utf-8", errors="surrogateescape", check=False
+        )
     except FileNotFoundError:
         raise UsageError("git is not installed, or not on the PATH.") from None
 

@@ -16,18 +16,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...host import Launch
-from ...wire import as_dict
+from ...wire import as_dict, as_list
 from ..runner_options import RunnerOptions
 
 SESSION = "JPY_SESSION_NAME"  # set by Jupyter servers: the path at the start of the kernel
 PATIENCE = 1.0  # seconds for all servers together
+_LONGEST_ANSWER = 1 << 22  # bytes of a server's answer that are read
 
 
 def explicit_path(options: RunnerOptions, namespace: Mapping[str, Any]) -> Path | None:
@@ -73,8 +76,13 @@ def ask_servers(kernel: str) -> Iterator[str]:
         seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
             return
-        # another program may listen on the port of a dead server, and answer anything
-        for session in map(as_dict, _fetch_sessions(server, seconds_left)):
+        # another program may listen on the port of a dead server, and answer anything, or for ever
+        sessions: list[Any] = []
+        fetch = partial(_fetch_sessions, server, seconds_left, sessions)
+        thread = threading.Thread(target=fetch, daemon=True)
+        thread.start()
+        thread.join(seconds_left)
+        for session in map(as_dict, list(sessions)):
             if as_dict(session.get("kernel")).get("id") == kernel:
                 yield os.path.join(str(server.get("root_dir", "")), str(session.get("path", "")))
 
@@ -93,8 +101,11 @@ def _list_servers() -> list[dict[str, Any]]:
     return servers
 
 
-def _fetch_sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
-    """Return the sessions of a server, [] if it is dead, another user's, or wants a password."""
+def _fetch_sessions(server: Mapping[str, Any], seconds: float, sessions: list[Any]) -> None:
+    """Add the sessions of a server; none if it is dead, another user's, or wants a password.
+
+    `seconds`: the longest wait for a piece of the answer.
+    """
     from urllib.request import ProxyHandler, Request, build_opener
 
     with suppress(Exception):
@@ -104,9 +115,7 @@ def _fetch_sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
         )
         # no proxy: the servers run on this machine
         with build_opener(ProxyHandler({})).open(request, timeout=seconds) as answer:
-            sessions = json.loads(answer.read(1 << 22))
-            return sessions if isinstance(sessions, list) else []
-    return []
+            sessions += as_list(json.loads(answer.read(_LONGEST_ANSWER)))
 
 
 def _find_file(path: str) -> Path | None:
