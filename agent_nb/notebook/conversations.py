@@ -47,7 +47,7 @@ class Conversation:
         self.running = ""
 
     def runs_before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
-        """Return the runs that `cell` sees, oldest first; none if it starts anew (`fresh`)."""
+        """Return the runs that `cell` sees, oldest first; none if `cell` starts anew (`fresh`)."""
         return [turn.events for turn in self._turns_before(cell, fresh)]
 
     def count_foreign(self, cell: str, *, fresh: bool = False) -> int:
@@ -75,11 +75,9 @@ class Conversation:
         self.turns = [*self.turns[:index], turn, *self.turns[index + 1 + dropped :]]
         return dropped
 
-    def forget(self, cell: str) -> bool:
-        """Remove the turn of `cell`; return whether there was one."""
-        count_before = len(self.turns)
+    def forget(self, cell: str) -> None:
+        """Remove the turn of `cell`, if it has one."""
         self.turns = [t for t in self.turns if t.cell != cell]
-        return len(self.turns) < count_before
 
     def _find_index(self, cell: str) -> int:
         """Return the index of the turn of `cell`; without one, the index that a new turn gets."""
@@ -143,12 +141,3 @@ def turn_remarks(rebuilt: int, dropped: int) -> list[str]:
             f"The later {turns} dropped from the conversation: what came after this cell answered its former text."
         )
     return remarks
-
-
-def describe_foreign(foreign: int) -> str:
-    """Return a sentence on a number of foreign turns, "" for none."""
-    if not foreign:
-        return ""
-    if foreign == 1:
-        return "1 earlier turn comes from a record you did not sign"
-    return f"{foreign} earlier turns come from records you did not sign"

@@ -33,7 +33,7 @@ from ...models import collect_secrets
 from ...wire import media_type, redact_text
 from ..file_text import decode_text, describe_text, one_name
 from ..notices import print_warning
-from .mentioned import Pointed, digest_data
+from .mentioned import References, digest_data
 from .table_files import ENDINGS, LARGEST_FILE, choose_library, read_tables
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -67,7 +67,7 @@ class Attached(msgspec.Struct, frozen=True):
         """The files as the record names them. Their word is "", as no `@name` mentions them."""
         return [Mention("", "file", file.name, digest_data(file.data)) for file in self.files]
 
-    def load(self, shell: Any) -> Pointed:
+    def load(self, shell: Any) -> References:
         """Put the tables into the user's namespace; return what the model reads about the files.
 
         Raises UsageError for a file that cannot be read as a table or text, and for a taken name.
@@ -82,7 +82,7 @@ class Attached(msgspec.Struct, frozen=True):
                 texts.append(f"File {one_name(file.name, clean)}: read into {listed}.")
             else:
                 texts.append(file.describe(clean))
-        return Pointed(tuple(mentions), tuple(texts))
+        return References(tuple(mentions), tuple(texts))
 
 
 class AttachedFile(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ Rules
   nothing about the notebook.
 - Modules and imported functions and classes do not count as variables.
 - No code of the described objects runs (`tools.describe`).
-- What the user points at (`mentioned`) is described in every mode, before the rest.
+- Mentions and attached files (`mentioned`) are described in every mode, before the rest.
 - All texts pass the secret filter before they are cut.
 """
 
@@ -28,7 +28,7 @@ from ...models import collect_secrets
 from ...tools import Tool, count_tokens, describe_variable, list_variables, user_variables
 from ...wire import redact_text
 from . import context_cells, executions
-from .mentioned import NOTHING_POINTED, Pointed
+from .mentioned import NO_REFERENCES, References
 from .ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
@@ -61,24 +61,25 @@ def build_context(
     hosted: bool = True,
     always: bool = False,
     above: Callable[[], Sequence[RanCell]] = tuple,
-    pointed: Pointed = NOTHING_POINTED,
+    references: References = NO_REFERENCES,
 ) -> Context:
     """Return the context of a run with these tools and this prompt.
 
     hosted: the tool `python` runs in the kernel, not in a namespace of the run.
     always: the mode `auto` lists the variables even if no tool shares them.
-    above: returns the cells that the mode `cells` may show. pointed: what the user points at.
+    above: returns the cells that the mode `cells` may show.
+    references: the mentions and attached files, which every mode describes.
     """
     tools = list(tools)
     bare = _describe_place(shell, tools, hosted=hosted) if mode != "none" else Context()
-    shared = _is_shared(mode, tools, hosted=hosted, always=always)
-    if not shared and not pointed.mentions:
+    lists_all = _lists_variables(mode, tools, hosted=hosted, always=always)
+    if not lists_all and not references.mentions:
         return msgspec.structs.replace(bare, mode=mode)
     clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
-    if not shared:  # only what the user points at
-        variables = {name: variables[name] for name in pointed.variables if name in variables}
-    mentioned_names = dict.fromkeys((*pointed.variables, *find_mentioned(prompt)))
+    if not lists_all:
+        variables = {name: variables[name] for name in references.variables if name in variables}
+    mentioned_names = dict.fromkeys((*references.variables, *find_mentioned(prompt)))
     first = [name for name in mentioned_names if name in variables]
     described = {
         name: describe_variable(name, variables[name], clean)
@@ -92,23 +93,26 @@ def build_context(
     cell_texts, cells = "", 0
     if mode == "cells":
         tokens_left = MOST_TOKENS - sum(map(count_tokens, variable_list.splitlines()))
-        unnamed = [c for c in above() if not pointed.names_cell(c)]
+        unnamed = [c for c in above() if not references.names_cell(c)]
         cell_texts, cells = context_cells.format_cells(unnamed, clean, tokens_left)
-    text = "\n\n".join(filter(None, (*pointed.texts, variable_list, cell_texts)))
+    text = "\n\n".join(filter(None, (*references.texts, variable_list, cell_texts)))
     return msgspec.structs.replace(
         bare,
         mode=mode,
         text=f"{_HEADING}\n{text}" if text else "",
         described=described,
-        cells=cells + pointed.cell_count,
-        mentions=pointed.mentions,
+        cells=cells + references.cell_count,
+        mentions=references.mentions,
     )
 
 
 def of_running_cell(
     mode: Mode | None, tools: Iterable[Tool], prompt: str, *, hosted: bool
 ) -> Context:
-    """Return the context of a run that the running cell's code begins; elsewhere an empty one."""
+    """Return the context of a run that the running cell's code begins.
+
+    It is empty outside IPython and on other threads.
+    """
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
@@ -133,8 +137,8 @@ def _describe_place(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Conte
     return Context(system=where, about_tools=about if shared else "")
 
 
-def _is_shared(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool) -> bool:
-    """Return whether the model of a run reads the list of the variables."""
+def _lists_variables(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool) -> bool:
+    """Return whether the model of a run reads the list of all variables."""
     if mode != "auto":
         return mode in _WITH_ROWS
     return always or any(RecordedTurns.shares_variables(tool, hosted=hosted) for tool in tools)

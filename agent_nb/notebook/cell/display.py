@@ -6,10 +6,10 @@ alike.
 Rules
 - The static page needs no kernel. It takes the place of the live view in the same display.
 - A page with charts is divided at them: each part is an output with the id of the run.
-- A page that replaces another updates its outputs, so it has no more of them than the former page.
+- A page that replaces another updates the other's outputs, so it has at most as many.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
-- While a run without a journal is shown as widgets, an empty journal says that it goes on: a
-  notebook that is saved meanwhile keeps its view (`saved_views`).
+- While a run without a journal is shown as widgets, an empty journal says that the run goes on: a
+  notebook that is saved meanwhile keeps the view (`saved_views`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Display:
         """Show a run from its first event on; see `LiveView.open`."""
         if is_unshown(self.cell):
             return
-        from ...view import LiveView, ViewOptions  # a test, which draws nothing, spares them
+        from ...view import LiveView, ViewOptions  # a test draws nothing and needs no import
 
         self._mark_as_running(log, journal)
         self._publish_parts([], log.run)  # empties the further outputs of the page it replaces
@@ -122,7 +122,7 @@ class Display:
             self._view.follow(log, badge=badge, events=events, journal=journal)
 
     def _mark_as_running(self, log: EventLog | UntilDrift, journal: bool) -> None:
-        """Write an empty journal for a run without `journal`: saving then shows that it goes on."""
+        """Write an empty journal for a run without one (`journal`), shown as widgets."""
         self._drop_empty_journal()
         if self.kind == "widgets" and self.cell.kernel and not journal:
             self._empty_journal = Journal(log.run, clean=False)

@@ -45,10 +45,11 @@ DIGEST_LENGTH = 16  # characters of a digest of a file's bytes
 UNKNOWN_DIGEST = "?"  # the digest of a file too large to be read; two such files count as unchanged
 
 
-class Pointed(msgspec.Struct, frozen=True):
-    """The mentions and attached files of a run: `mentions` for the record, `texts` for the model.
+class References(msgspec.Struct, frozen=True):
+    """The `@name`s of a prompt and the files of `--attach`.
 
-    The mentioned variables are described with the others (`context`).
+    `mentions` goes into the record, `texts` to the model. The texts describe files and cells; the
+    mentioned variables are described with the others (`context`).
     """
 
     mentions: tuple[Mention, ...] = ()
@@ -68,12 +69,12 @@ class Pointed(msgspec.Struct, frozen=True):
         """Return whether a cell is among the mentions."""
         return any(m.kind == "cell" and _is_recorded(cell, m) for m in self.mentions)
 
-    def joined(self, other: Pointed) -> Pointed:
+    def joined(self, other: References) -> References:
         """Return the mentions and the texts of both."""
-        return Pointed((*self.mentions, *other.mentions), (*self.texts, *other.texts))
+        return References((*self.mentions, *other.mentions), (*self.texts, *other.texts))
 
 
-NOTHING_POINTED = Pointed()
+NO_REFERENCES = References()
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -97,11 +98,11 @@ class MentionTargets:
             self._file = self._library.read_file(self._cell.runner_options)
         return self._file
 
-    def resolve(self, written: str, prompt: str) -> Pointed:
+    def resolve(self, written: str, prompt: str) -> References:
         """Return what the `@name`s in a cell's text mean; `prompt`: the text as it is sent."""
         names = find_at_names(written)
         if not names:
-            return Pointed()
+            return References()
         clean = partial(redact_text, secrets=collect_secrets())
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         targets: dict[tuple[str, str], _Target] = {}
@@ -111,7 +112,9 @@ class MentionTargets:
                 mention = target.mention
                 targets.setdefault((mention.kind, mention.name or mention.digest), target)
         mentions = tuple(target.mention for target in targets.values())
-        return Pointed(mentions, tuple(target.text for target in targets.values() if target.text))
+        return References(
+            mentions, tuple(target.text for target in targets.values() if target.text)
+        )
 
     def _find_target(
         self, name: AtName, variables: Collection[str], prompt: str, clean: Callable[[str], str]
@@ -199,6 +202,7 @@ class MentionTargets:
 
 
 def _is_recorded(cell: RanCell, recorded: Mention) -> bool:
+    """Return whether a recorded mention means this cell."""
     return cell.id == recorded.name if recorded.name else cell.text_hash == recorded.digest
 
 

@@ -24,7 +24,7 @@ from .cell_tools import choose_tools
 from .context import build_context
 from .context_cells import cells_above
 from .failed_cell import make_fix_prompt
-from .mentioned import NOTHING_POINTED, MentionTargets, Pointed
+from .mentioned import NO_REFERENCES, MentionTargets, References
 from .prompt_inputs import PromptInputs
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 CellInputs: TypeAlias = "PromptInputs | MapInputs"
 
 
-def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], Pointed]:
+def load_attached(session: Session, options: Options) -> tuple[tuple[str, ...], References]:
     """Load the tables of `--attach` as variables; return its pictures, and texts about other files.
 
     With `--map` every name counts as a picture. Raises UsageError for an unusable file.
     """
     if options.map or not options.attach:
-        return options.attach, NOTHING_POINTED
+        return options.attach, NO_REFERENCES
     from .attached_files import Attached  # imported late: few cells attach a file
 
     attached = Attached.split(options.attach, session.shell.user_ns)
@@ -134,7 +134,7 @@ def gather_context(
     agent: Agent,
     prompt: CellPrompt,
     *,
-    attached: Pointed = NOTHING_POINTED,
+    attached: References = NO_REFERENCES,
 ) -> Context:
     """Return what the model reads besides the prompt; `attached`: files other than pictures.
 
@@ -152,5 +152,5 @@ def gather_context(
         above=lambda: cells_above(
             session.shell, cell, session.library.read_file(cell.runner_options)
         ),
-        pointed=attached.joined(targets.resolve(prompt.written, prompt.text)),
+        references=attached.joined(targets.resolve(prompt.written, prompt.text)),
     )

@@ -8,9 +8,10 @@ Rules
 - Where nothing runs live (`Launch.why_not_live`) the mode is `replay`; else the first of these that
   names a mode decides: our runner, the cell, AGENT_NB_RERUN.
 - Trust comes from outside the notebook: `--trust-record`, AGENT_NB_TRUST_RECORD, signers of `test`.
-- Code of a record that this user has not signed runs again only if it is trusted or the user can
-  be asked, in every mode. Turns of such records before a live run need the same, but there a
-  signer's signature is not enough.
+- In every mode, code of a record that this user has not signed runs again only if the record is
+  trusted or the user can be asked.
+- A live run sends turns of such records on the same condition, but a signer's signature does not
+  count there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from ...host import Launch, read_launch
 from ...record import Match, Provenance, Record, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
 from ...tools import Compare, Toolset
-from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
 from ..identity import Cell
 from ..notices import format_date
@@ -42,9 +42,8 @@ RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the ce
 class ReplayChoice(msgspec.Struct, frozen=True):
     """The decision: play `turns`, made from `record`, or call the model if `turns` is None.
 
-    match: how the cell's records match its inputs. reason: why a prompt is replayed in every mode.
-    changes: how the user's variables differ from when the record was made; a run that used them is
-    not played.
+    match: how the cell's records match its inputs. changes: how the user's variables have changed
+    since the record was made. reason: `CellPrompt.why_replayed`.
     """
 
     match: Match
@@ -66,7 +65,7 @@ class ReplayChoice(msgspec.Struct, frozen=True):
 
     @property
     def why_live(self) -> tuple[str, ...]:
-        """What alone prevents a replay, in words: the conversation or variables changed; or ()."""
+        """The only changes that prevent a replay: the conversation's or variables'; else ()."""
         if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
@@ -76,7 +75,7 @@ class ReplayRules(msgspec.Struct, frozen=True):
     """What a cell and its user allow: a `mode` of `--rerun`, and which records are trusted.
 
     `trust`: see `trusted_records`. `can_ask`: the user can be asked about untrusted code.
-    `path_advice`: for an error, what to do if the notebook's file is unknown.
+    `path_advice`: what an error advises if the notebook's file is unknown, else "".
     """
 
     mode: str
@@ -120,8 +119,8 @@ def decide_replay(
 
     `find_changes` returns how what a recorded run used has changed, with the tools of its replay.
 
-    Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
-    the user cannot be asked.
+    Raises NotReplayed in the mode `replay` if no record matches, and UsageError for a record with
+    code of other people if the user cannot be asked.
     """
     if rules.mode == "live":
         return ReplayChoice(Match(status="unrecorded"))
@@ -211,13 +210,15 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness
 def require_trust(
     foreign: int, *, trust: bool | Collection[str], can_ask: bool
 ) -> list[str | State]:
-    """Return the remark on a number of `foreign` turns before a live run, for its header.
+    """Return the remark on foreign turns for the header of the live run that sends them.
 
-    Raises UsageError if there are any, `trust` is not True and the user cannot be asked.
+    `foreign`: their number. Raises UsageError if there are any, `trust` is not True and the user
+    cannot be asked.
     """
     if not foreign:
         return []
-    note = describe_foreign(foreign)
+    turns = "turn comes from a record" if foreign == 1 else "turns come from records"
+    note = f"{foreign} earlier {turns} you did not sign"
     if trust is not True and not can_ask:  # a signature (hashes in `trust`) counts for replays only
         raise UsageError(f"{note}, {RecordedTurns.NOBODY_TO_ASK}")
     return [State(kind="foreign_turns", payload={"note": note, "turns": foreign})]

@@ -51,7 +51,7 @@ from .failure import AgentCellError
 from .frontend import is_unshown
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .mentioned import NOTHING_POINTED, MentionTargets
+from .mentioned import NO_REFERENCES, MentionTargets
 from .prepare import (
     CellInputs,
     gather_context,
@@ -79,9 +79,9 @@ class CellRun:
     `options` returns the cell's options or raises UsageError. `replaced`: the replay whose place
     the run takes; then a button started the run, and the kernel executes no cell.
 
-    `_prepare` makes the agent, `_choose` decides between the model and a record, `_start` calls the
-    model, `_open` shows the stream of either. A field that these methods have not set yet holds
-    None or an empty value.
+    `_prepare` reads the cell, makes the agent, and lets `_choose` decide between the model
+    (`_start`) and a record (`_replay`); `_open` shows the stream of either. A field that these
+    methods have not set yet holds None or an empty value.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class CellRun:
         self._inputs: CellInputs | None = None
         self._agent: Agent | None = None
         self._context = Context()
-        self._attached = NOTHING_POINTED
+        self._attached = NO_REFERENCES
         self._choice = UNDECIDED
         self._driver: Driver | None = None  # of the latest stream
         self._stream: Stream | None = None
@@ -139,10 +139,10 @@ class CellRun:
                 output = self._agent.output if self._agent is not None else None
                 run = Run(log, cell=self.cell.id, output=output)
             except Cancelled as stop:
-                return self._make_ending().show_stopped(stop.detail, self._unused_log())
+                return self._make_ending().show_stopped(stop.detail, self._take_unused_log())
             except AgentError as fault:
                 ending = self._make_ending()
-                message = ending.show_refused(fault, self._unused_log())
+                message = ending.show_refused(fault, self._take_unused_log())
                 short = ending.short_error_line("the run could not start")
                 raise AgentCellError(message, short) from None
             assert self._conversation is not None
@@ -170,6 +170,26 @@ class CellRun:
 
     def _prepare(self, driver: Driver) -> Work:
         """Prepare a replay or a live run, and return its work. Raises UsageError."""
+        conversation = self._read_cell()
+        self._secrets = collect_secrets()
+        agent = make_agent(
+            self.session,
+            self.cell,
+            self._options,
+            host=driver.host,
+            ask=self._controls.approval_source(driver, self._caught_up),
+            secrets=self._secrets,
+        )
+        self._agent = agent
+        self._choice = choice = self._choose(agent, conversation)
+        if choice.match.status == "tampered":
+            print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
+        if choice.turns is None:
+            return self._start(driver, None)
+        return self._replay(driver, agent, choice.turns)
+
+    def _read_cell(self) -> Conversation:
+        """Read the cell's options and inputs; return its conversation, claimed for the run."""
         cell, session = self.cell, self.session
         self._options = options = apply_runner_options(self._parse_options(), cell)
         pictures, self._attached = load_attached(session, options)
@@ -182,30 +202,22 @@ class CellRun:
         )
         self._display = self._new_display()  # again: now the options are known
         self._controls.set_view_kind(self._display.kind)
-        self._secrets = collect_secrets()
-        self._agent = agent = make_agent(
-            session,
-            cell,
-            options,
-            host=driver.host,
-            ask=self._controls.approval_source(driver, self._caught_up),
-            secrets=self._secrets,
-        )
-        self._choice = choice = self._choose(agent, conversation)
-        if choice.match.status == "tampered":
-            print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
-        if choice.turns is None:
-            return self._start(driver, None)
-        self._agent = agent = agent.with_tools(choice.turns.choose_tools(agent.tools))
-        if choice.turns.live:  # before the calls of the replay change the variables
+        return conversation
+
+    def _replay(self, driver: Driver, agent: Agent, turns: RecordedTurns) -> Work:
+        """Return the work that plays a record with the tools of its run."""
+        assert self._inputs is not None
+        self._agent = agent = agent.with_tools(turns.choose_tools(agent.tools))
+        if turns.live:  # before the calls of the replay change the variables
             self._gather_context(agent)
-        reruns = bool(choice.turns.calls_to_rerun_with_rows(agent.tools))
+        reruns = bool(turns.calls_to_rerun_with_rows(agent.tools))
         if reruns:
             self._ask_permissions(agent, live=False)
-        replay = self._inputs.replay(agent, choice.turns, replay_strictness(cell, options.compare))
+        strictness = replay_strictness(self.cell, self._options.compare)
+        replay = self._inputs.replay(agent, turns, strictness)
         # a replay that draws nothing and calls nothing waits for nothing
-        brief = not reruns and is_unshown(cell)
-        return self._open(driver, replay, agent, choice.badge, brief=brief)
+        brief = not reruns and is_unshown(self.cell)
+        return self._open(driver, replay, agent, self._choice.badge, brief=brief)
 
     def _choose(self, agent: Agent, conversation: Conversation) -> ReplayChoice:
         """Decide between the model and a record. Raises UsageError."""
@@ -375,11 +387,11 @@ class CellRun:
             run_live=self._run_live,
         )
 
-    def _unused_log(self) -> EventLog | None:
-        """Return the empty log of a stream that never began, for the error; None if there is none.
+    def _take_unused_log(self) -> EventLog | None:
+        """Discard the journal, and return the empty log of a stream that never began, or None.
 
-        The journal is discarded. The log of an abandoned run is not used: its thread may still
-        write to it.
+        The log then shows why the run could not start. The log of an abandoned run is not returned:
+        its thread may still write to it.
         """
         if self._journal is not None:
             self._journal.close(discard=True)

@@ -6,7 +6,7 @@ the separator are detected, and the size is bounded before a library reads the f
 Rules
 - The library is pandas, or polars where the notebook imports polars and not pandas.
 - Each of the first `MOST_SHEETS` sheets of an Excel file becomes a frame, if it is not empty.
-- Every exception of a library becomes a UsageError, since a broken file may raise anything.
+- Every exception of a library becomes a UsageError: in a broken file a library may raise any.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..notices import print_warning
 
 # it reads the user's data, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
 ACTS_FOR_USER = True
-# a file above one of these limits is refused, except for its further sheets
+# a file above one of these limits is refused; only sheets beyond MOST_SHEETS are left out
 LARGEST_FILE = 200_000_000  # bytes, also when unpacked
 MOST_COLUMNS = 10_000  # of any table
 MOST_CELLS = 5_000_000  # of an Excel file
 MOST_VALUES = 200_000_000  # of a Parquet file
-MOST_SHEETS = 20  # of an Excel file; further ones are left out
+MOST_SHEETS = 20  # of an Excel file
 _LONGEST_HEADER = 1_000_000  # characters of the first line
 _SEPARATORS = ",;\t|"
 _TEXT = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
@@ -87,6 +87,7 @@ def _import_library(library: Library, name: str) -> Any:
 
 
 def _read_text(name: str, data: bytes, library: Library) -> Any:
+    """Return the frame of a CSV or TSV file, whose encoding and separator are detected."""
     text = decode_text(_unpack(name, data))
     if text is None:
         raise UsageError(f"{name} is not a table: it is not text.")
@@ -96,13 +97,8 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
         raise UsageError(f"{name} is empty.")
     is_tsv = name.lower().endswith(_TSV) and "\t" in header
     separator = "\t" if is_tsv else _find_separator(header)
-    if len(header) == _LONGEST_HEADER or header.count(separator) >= MOST_COLUMNS:
-        raise UsageError(
-            f"{name} has too long a first line, or more than {MOST_COLUMNS:,} columns."
-        )
     first_row = _read_first_row(text, len(header))  # it may be wider than the header
-    if first_row.count(separator) >= MOST_COLUMNS:
-        raise UsageError(f"{name} has more than {MOST_COLUMNS:,} columns in its first row.")
+    _check_width(name, header, first_row, separator)
     module = _import_library(library, name)
     if library == "polars":
         # all rows decide the type of a column: by default polars refuses a later `1.5` among `1`s
@@ -114,6 +110,16 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     has_more = first_row.count(separator) > header.count(separator)
     index = False if is_ended and has_more else None
     return module.read_csv(io.StringIO(text), sep=separator, index_col=index)
+
+
+def _check_width(name: str, header: str, first_row: str, separator: str) -> None:
+    """Raise UsageError for a text of more columns than `MOST_COLUMNS`."""
+    if len(header) == _LONGEST_HEADER or header.count(separator) >= MOST_COLUMNS:
+        raise UsageError(
+            f"{name} has too long a first line, or more than {MOST_COLUMNS:,} columns."
+        )
+    if first_row.count(separator) >= MOST_COLUMNS:
+        raise UsageError(f"{name} has more than {MOST_COLUMNS:,} columns in its first row.")
 
 
 def _unpack(name: str, data: bytes) -> bytes:
@@ -138,14 +144,18 @@ def _too_large(name: str) -> str:
 
 def _find_separator(header: str) -> str:
     """Return the most frequent separator of the first line, outside quotes; of equals the first."""
-    plain = "".join(header.split('"')[::2])
-    return max(_SEPARATORS, key=plain.count)
+    return max(_SEPARATORS, key=_remove_quoted(header).count)
 
 
 def _read_first_row(text: str, header: int) -> str:
-    """Return the row below a header of that length without what stands in quotes."""
+    """Return the row below a header of `header` characters, without its quoted texts."""
     begin = text[: header + _LONGEST_HEADER].lstrip("\r\n")[header:].lstrip("\r\n")
-    return "".join(begin.split('"')[::2]).partition("\n")[0]
+    return _remove_quoted(begin).partition("\n")[0]
+
+
+def _remove_quoted(text: str) -> str:
+    # every second piece between quotes is quoted; a doubled quote inside only adds an empty piece
+    return "".join(text.split('"')[::2])
 
 
 def _read_parquet(name: str, data: bytes, library: Library) -> Any:

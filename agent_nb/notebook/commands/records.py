@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...events import Interrupt
-from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
+from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
 from ...view import clip_text, count_noun
 from ..notices import format_date
 from ..yes_no import ask_yes_no
@@ -117,20 +117,21 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     from ..files.recovery import find_journal, journal_table
 
     lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
-    others = arguments == ["others"]
-    if others or not arguments or (arguments == ["all"] and not lost.here):
-        show_parts(session, *_listing(lost, others=others))
+    if arguments == ["others"]:
+        show_parts(session, *_listing(lost, others=True))
+    elif arguments == ["all"] and lost.here:
+        _bring_back(session, lost.here)
+    elif arguments and arguments != ["all"]:
+        all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
+        _bring_back(session, [find_journal(all_journals, arguments[0])])
+    else:
+        show_parts(session, *_listing(lost, others=False))
     if not arguments:
         offered = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
         unsaved_here = [f for f in unsaved.here if f.header.run not in offered]
         if unsaved_here:
             title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
             show_parts(session, title, journal_table(unsaved_here))
-    elif arguments == ["all"]:
-        _bring_back(session, lost.here)
-    elif not others:
-        all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-        _bring_back(session, [find_journal(all_journals, arguments[0])])
 
 
 def _bring_back(session: Session, journals: Iterable[RecoverableRun]) -> None:
@@ -178,7 +179,6 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     """
     from ..cell.publish import publish_display
     from ..files import map_stores
-    from ..files.recovery import drop_journals
 
     if arguments[:1] == ["maps"]:
         question = map_stores.make_forget_question()
@@ -195,7 +195,8 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
-    drop_journals(ids)
+    for run_id in ids:
+        Journal.remove(run_id)
     # rows of records that others made stay: their store may serve other notebooks
     unrecorded = (run for run in runs if run.id not in recorded_ids)
     rows, faults = map_stores.forget_maps(own_records, unrecorded)

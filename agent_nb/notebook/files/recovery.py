@@ -1,4 +1,4 @@
-"""Lost runs, which only their journals hold: for `%agent recover` and `%agent forget`.
+"""Lost runs, which only their journals hold: for `%agent recover`.
 
 Why: a killed kernel, or a page that closes before it is saved, leaves a run in its journal only.
 
@@ -9,7 +9,6 @@ Rules
 - A run is superseded, and not offered, if its cell has since completed a run, or saved as many
   newer runs as a notebook keeps.
 - A recovered run's journal stays until it is old or forgotten.
-- Forgetting removes a run here at once, and from the file with its next save.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from ...events import EventLog
 from ...record import (
     CellRecords,
     Home,
-    Journal,
     Provenance,
     RecoverableRun,
     read_start_time,
@@ -161,8 +159,3 @@ def find_journal(journals: Iterable[RecoverableRun], prefix: str) -> Recoverable
         if journal.header.run.startswith(prefix):
             return journal
     raise UsageError(f"There is no lost run {prefix!r}. %agent recover lists them.")
-
-
-def drop_journals(ids: Iterable[str]) -> int:
-    """Remove the journals of runs; return how many there were."""
-    return sum(Journal.remove(run) for run in ids if run)
