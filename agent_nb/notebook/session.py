@@ -122,3 +122,9 @@ class Session:
         for turn in turns:
             conversation.commit(turn, live=False)
         return len(turns)
+
+
+def find_session(shell: Any) -> Session | None:
+    """Return the session of a shell, None if the extension is not loaded."""
+    magics = shell.magics_manager.registry.get("AgentMagics")
+    return magics.session if magics is not None else None

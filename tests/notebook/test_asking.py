@@ -141,12 +141,11 @@ def test_long_arguments_are_cut_and_say_so():
 def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
     answer("y")
 
-    class Host:
-        async def call(self, function):
-            return function()
+    async def call(function):
+        return function()
 
-    assert asyncio.run(ask_by_input(Host(), True)(QUESTION)) is ANSWERS["y"]
-    assert asyncio.run(ask_by_input(Host(), False)(QUESTION)) is None
+    assert asyncio.run(ask_by_input(call, True)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(call, False)(QUESTION)) is None
 
 
 @pytest.mark.parametrize(
@@ -256,16 +255,15 @@ def test_a_question_is_typed_below_what_it_is_about(answer):
     answer("y")
     shown, asked = [], []
 
-    class Host:
-        async def call(self, function):
-            asked.append(list(shown))
-            return function()
+    async def call(function):
+        asked.append(list(shown))
+        return function()
 
     def caught_up():
         shown.append(len(shown) >= 2)
         return shown[-1]
 
-    assert asyncio.run(ask_by_input(Host(), True, caught_up)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(call, True, caught_up)(QUESTION)) is ANSWERS["y"]
     assert asked == [[False, False, True]]
 
 
@@ -273,11 +271,10 @@ def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch
     monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.05)
     answer("y")
 
-    class Host:
-        async def call(self, function):
-            return function()
+    async def call(function):
+        return function()
 
-    assert asyncio.run(ask_by_input(Host(), True, lambda: False)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(call, True, lambda: False)(QUESTION)) is ANSWERS["y"]
 
 
 def counted(*, lost=False):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from ...agent import Questions
-from ...tools import ApprovalSource, Decision, Host, Question
+from ...tools import ApprovalSource, Decision, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import UnseenQuestions
 
@@ -51,18 +51,21 @@ ANSWERS = {  # what the user types -> the decision
 
 
 def ask_by_input(
-    host: Host, allowed: bool, caught_up: Callable[[], bool] = lambda: True
+    call: Callable[[Callable[[], Any]], Awaitable[Any]],
+    allowed: bool,
+    caught_up: Callable[[], bool] = lambda: True,
 ) -> ApprovalSource:
-    """Return an approval source that uses `input()` on the main thread of `host`, if `allowed`.
+    """Return an approval source that uses `input()`, if `allowed`.
 
-    It waits at most LONGEST_WAIT until the view is `caught_up`, so that it asks below the call.
+    `call` calls a function on the main thread and returns its value. The source waits at most
+    LONGEST_WAIT until the view is `caught_up`, so that it asks below the tool call.
     """
 
     async def ask(question: Question) -> Decision | None:
         if not allowed:
             return None
         await _wait_until(caught_up)
-        answer: Decision | None = await host.call(lambda: ask_at_keyboard(question))
+        answer: Decision | None = await call(lambda: ask_at_keyboard(question))
         return answer
 
     return ask

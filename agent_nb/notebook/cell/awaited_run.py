@@ -26,6 +26,7 @@ from ...tools import ApprovalSource
 from ...wire import redact_value
 from ..option_table import VIEWS
 from ..options import Options
+from ..session import find_session
 from . import executions
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
 from .capture import is_capturing, show_in_cards
@@ -105,8 +106,7 @@ class AwaitedRun(CellScreen):
     def __init__(self, stream: Stream, shell: Any, options: Options) -> None:
         super().__init__(shell)
         self._stream, self._shell = stream, shell
-        magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
-        self._session = magics.session if magics is not None else None
+        self._session = find_session(shell)
         self._cell = executions.executions_of(shell).current().cell
         self._can_click = partial(can_click_now, shell, self._cell)
         self._chosen = ChosenCell()
@@ -129,12 +129,22 @@ class AwaitedRun(CellScreen):
 
     def _approval_source(self) -> ApprovalSource:
         """Return the source for questions to the user, by buttons where clicks arrive."""
-        host: Any = _CellThread(self.interrupts)  # an approval source needs only its `call`
-        typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
+        typed = ask_by_input(
+            self._call_on_thread, self._cell.stdin, lambda: self._display.caught_up
+        )
         if self._display.kind != "widgets" or not can_ever_click(self._cell):
             return typed
         # the buttons answer `stream.questions` (`run_actions`); this source only waits meanwhile
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
+
+    async def _call_on_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function on the cell's thread. Raises Cancelled if a press of stop ends it."""
+        value, fault = self.interrupts.guard(self, function)
+        if isinstance(fault, KeyboardInterrupt):
+            raise Cancelled("user", "kernel interrupt")
+        if fault is not None:
+            raise fault
+        return value
 
     def close(self) -> None:
         """Put the static page and the record into the output, and the run into the namespace."""
@@ -171,19 +181,3 @@ class AwaitedRun(CellScreen):
             self._session.keep(self._cell, run, "_agent")
         else:
             shell.user_ns["_agent"] = run
-
-
-class _CellThread:
-    """The part of a `tools.Host` that `ask_by_input` needs, for a run on the cell's own thread."""
-
-    def __init__(self, interrupts: Interrupts) -> None:
-        self._interrupts = interrupts
-
-    async def call(self, function: Callable[[], Any]) -> Any:
-        """Call a function that a press of stop can interrupt. Raises Cancelled then."""
-        value, fault = self._interrupts.guard(self, function)
-        if isinstance(fault, KeyboardInterrupt):
-            raise Cancelled("user", "kernel interrupt")
-        if fault is not None:
-            raise fault
-        return value

@@ -27,6 +27,7 @@ from ...agent import Context, Mode, RecordedTurns, find_mentioned
 from ...models import collect_secrets
 from ...tools import Tool, count_tokens, describe_variable, list_variables, user_variables
 from ...wire import redact_text
+from ..session import find_session
 from . import context_cells, executions
 from .mentioned import NO_REFERENCES, References
 from .ran_cells import RanCell
@@ -118,15 +119,16 @@ def of_running_cell(
     shell = get_ipython()
     if shell is None or threading.current_thread() is not threading.main_thread():
         return Context()
-    magics = shell.magics_manager.registry.get("AgentMagics")
-    if magics is None:  # the extension is not loaded
+    session = find_session(shell)
+    if session is None:
         return build_context(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
-    cell, library = executions.executions_of(shell).current().cell, magics.session.library
+    cell, library = executions.executions_of(shell).current().cell, session.library
 
     def above() -> list[RanCell]:
         return context_cells.cells_above(shell, cell, library.read_file(cell.runner_options))
 
-    return build_context(shell, mode or magics.context, tools, prompt, hosted=hosted, above=above)
+    mode = mode or session.defaults()["context"]
+    return build_context(shell, mode, tools, prompt, hosted=hosted, above=above)
 
 
 def _describe_place(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Context:

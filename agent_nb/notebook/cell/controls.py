@@ -60,7 +60,7 @@ class Controls:
 
     def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:
         """Return an approval source for the run of `driver`; `caught_up`: see `ask_by_input`."""
-        typed = ask_by_input(driver.host, self._cell.stdin, caught_up)
+        typed = ask_by_input(driver.host.call, self._cell.stdin, caught_up)
         if not self._clickable:
             return typed
         return ask_by_click_or_input(self._clicks, typed, self.can_click, self.unseen)

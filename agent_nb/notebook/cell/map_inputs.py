@@ -105,11 +105,14 @@ class MapInputs:
 
     def _has_all_rows(self, turns: RecordedTurns, mode: str) -> bool:
         """Return whether a record has the rows that a mode needs. Raises NotReplayed."""
+        from ...rows import count_failed_rows
+
         if reason := explain_unplayable(self._map, turns):
             if mode == "replay":
                 raise NotReplayed(f"{reason} {recording_advice()}")
             return False
-        return mode != "auto" or not has_failed_rows(turns)
+        # in the mode `auto` the user's own failed rows are asked again
+        return not (mode == "auto" and turns.own and count_failed_rows(turns.events))
 
     def start(
         self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
@@ -171,13 +174,6 @@ def explain_unplayable(stream: Stream, turns: RecordedTurns) -> str:
     if not is_map_stream(stream) or not (missing := stream.find_lost_rows(turns.events)):
         return ""
     return f"{_NOT_REPLAYED} {describe_missing_rows(missing, stream)}"
-
-
-def has_failed_rows(turns: RecordedTurns) -> bool:
-    """Return whether a record is the user's own map with failed rows, which are asked again."""
-    from ...rows import count_failed_rows
-
-    return turns.own and count_failed_rows(turns.events) > 0
 
 
 def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:

@@ -42,6 +42,7 @@ from ...record import (
 )
 from ...tools import current_call
 from ...wire import redact_value
+from ..session import find_session
 from . import executions
 from .map_inputs import explain_unplayable, unreplayed_error, use_known_rows
 from .publish import publish_display
@@ -60,8 +61,7 @@ class Recorder:
     """
 
     def __init__(self, stream: Stream, shell: Any) -> None:
-        magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
-        self.session = magics.session if magics is not None else None
+        self.session = find_session(shell)
         executions_here = executions.executions_of(shell)
         self.library = self.session.library if self.session is not None else executions_here.library
         self.execution = executions_here.current()

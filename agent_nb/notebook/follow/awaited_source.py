@@ -25,6 +25,7 @@ from ..files.library import Library
 from ..identity import Cells
 from ..notices import make_printable
 from ..options import Options
+from ..session import find_session
 from .cards import Cards, are_equal, are_equal_but_for_times
 
 DETACHED = "The viewer detached; the run went on."
@@ -72,11 +73,9 @@ class AwaitedSource(CellScreen):
     def __init__(self, followed: Followed, shell: Any) -> None:
         super().__init__(shell)
         self._shell, self._count = shell, shell.execution_count
-        magics = shell.magics_manager.registry.get("AgentMagics")  # None without the extension
-        if magics is not None:
-            cells, library = magics.session.cells, magics.session.library
-        else:
-            cells, library = Cells(), Library(shell.user_ns)
+        session = find_session(shell)
+        cells = session.cells if session is not None else Cells()
+        library = session.library if session is not None else Library(shell.user_ns)
         # the name of the source stands for the cell's text, by which records are found
         cell = cells.current(shell, "", followed.name)
         self._followed = followed
