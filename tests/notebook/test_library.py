@@ -1,6 +1,8 @@
 """A kernel knows the records of its notebook's file; a run of several cells counts once."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,15 +11,16 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import notebook_finder as module
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.identity import Cell
+from agent_nb.record import CellRecords
 from agent_nb.record.record import Provenance, record_hash, run_record
 from agent_nb.record.signing import sign_record
 
 
-def record(run, cell, prompt, started):
+def record(run, cell, prompt, started, **provenance):
     log = EventLog(run)
     for event in (e.RunStart(), e.User(content=prompt), e.Respond(content=f"{prompt}!"), e.End()):
         log.append(event)
-    made = {**run_record(log, Provenance(cell=cell)), "started": started}
+    made = {**run_record(log, Provenance(cell=cell, **provenance)), "started": started}
     return {**made, "hash": record_hash(made)}
 
 
@@ -234,3 +237,19 @@ def test_what_a_runner_has_sent_holds_for_later_cells(served, tmp_path):
     library.finder.path({"notebook": str(tmp_path / "sent.ipynb")})
     assert library.finder.path(ask=True) == tmp_path / "sent.ipynb"
     assert served["asked"] == 0
+
+
+def test_records_that_threads_keep_at_one_time_are_all_kept(monkeypatch):
+    select_kept = CellRecords.select_kept
+
+    def select_slowly(*given):
+        time.sleep(0.01)
+        return select_kept(*given)
+
+    monkeypatch.setattr(CellRecords, "select_kept", select_slowly)
+    library = Library({})
+    of_code = {"conversation": Provenance.NO_CONVERSATION, "execution": "e"}
+    records = [record(f"r{n}", "c", "hi", 1.0, **of_code) for n in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: library.keep_record("c", each), records))
+    assert len(library.list_records(["c"])) == 8

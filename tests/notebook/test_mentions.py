@@ -2,7 +2,6 @@
 
 import json
 import os
-from functools import partial
 
 import pandas as pd
 import pytest
@@ -16,7 +15,6 @@ from agent_nb.host import launch
 from agent_nb.notebook import mentions as mentions_of
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.cell.staleness import list_cell_states
-from agent_nb.notebook.commands.output import make_agent
 from agent_nb.notebook.completion.names import cell_numbers
 from agent_nb.notebook.mentions import _read_name as read_name
 from agent_nb.notebook.mentions import find_at_names, find_unfinished_name
@@ -364,11 +362,10 @@ def test_the_state_of_a_cell_names_what_it_points_at(notebook, folder):
     notebook.save(("c1", f"%%agent {line}\nExplain @notes.md and @df"))
     notebook.cell("Explain @notes.md and @df", line, model=Asked(["ok"]), df=frame(2))
     session = notebook.shell.magics_manager.registry["AgentMagics"].session
-    make = partial(make_agent, session)
-    assert [state.state for state in list_cell_states(session, make)] == ["recorded"]
+    assert [state.state for state in list_cell_states(session)] == ["recorded"]
     (folder / "notes.md").write_text("two")
     (folder / "data.txt").write_text("two")
     notebook.shell.user_ns["df"] = frame(3)
-    [state] = list_cell_states(session, make)
+    [state] = list_cell_states(session)
     assert state.state == "stale"
     assert state.why == "`df` 2×1 → 3×1, `@notes.md` changed, `data.txt` changed"

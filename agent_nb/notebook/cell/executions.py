@@ -75,11 +75,11 @@ class Executions:
         if execution is not None:
             return execution
         request, code = current_request(self._shell())
-        if self.latest is None or (request != self._request and not self._has_hook()):
+        if self.latest is None or (request != self._request and not self.has_hook()):
             self.latest, self._request = self._make_execution(code), request
         return self.latest
 
-    def _has_hook(self) -> bool:
+    def has_hook(self) -> bool:
         """Return whether IPython calls `begin` before each cell, which keeps `latest` current."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
@@ -104,7 +104,7 @@ def executions_of(shell: Any) -> Executions:
 def install_executions(shell: Any) -> None:
     """Note each cell that the shell runs from now on; installing twice changes nothing."""
     executions = executions_of(shell)
-    if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
+    if not executions.has_hook():
         _reach_threads[shell] = _current.reach_threads()
         shell.events.register(_EVENT, executions.begin)
         executions.begin()  # the running cell began before the hook
@@ -114,5 +114,5 @@ def uninstall_executions(shell: Any) -> None:
     """Remove the hooks of `install_executions`."""
     executions = executions_of(shell)
     _reach_threads.pop(shell, lambda: None)()
-    if executions.begin in shell.events.callbacks.get(_EVENT, ()):
+    if executions.has_hook():
         shell.events.unregister(_EVENT, executions.begin)

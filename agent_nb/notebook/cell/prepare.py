@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -101,29 +101,41 @@ def make_agent(
     ask: ApprovalSource,
     secrets: Mapping[str, str],
 ) -> Agent:
-    """Return the agent that a cell's options describe. Raises UsageError.
+    """Return the agent that runs a cell. Raises UsageError.
 
     `host` runs its tools, `ask` answers its questions, `secrets` are kept out of its run.
     """
-    return Agent(
-        options.model,
-        choose_tools(options, session.shell.user_ns),
-        system=options.system,
-        dialect=options.dialect,
+    return describe_agent(
+        session,
+        options,
         approve=options.approve,
         limits=options.limits,
-        settings=options.settings,
         folder=os.curdir,
         memory=options.memory,
         thought_tags=options.thought_tags,
         secrets=secrets,
         host=host,
         ask=ask,
-        namespace=session.shell.user_ns,
         mentioned=lambda: session.library.read_file(cell.runner_options).possible_tools,
-        late=True,  # a replay needs neither the model nor a key
         model_source=options.model_source,
+    )
+
+
+def describe_agent(session: Session, options: Options, **of_run: Any) -> Agent:
+    """Return the agent that a cell's options describe, to be inspected. Raises UsageError.
+
+    `of_run`: the parameters of `Agent` that only a run needs.
+    """
+    return Agent(
+        options.model,
+        choose_tools(options, session.shell.user_ns),
+        system=options.system,
+        dialect=options.dialect,
+        settings=options.settings,
+        namespace=session.shell.user_ns,
+        late=True,  # a replay needs neither the model nor a key
         output=wanted_type(options, session.shell.user_ns),
+        **of_run,
     )
 
 

@@ -18,7 +18,7 @@ Rules
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agent import Changes, RecordedTurns, ReplayStrictness, Run
@@ -80,15 +80,11 @@ class Recorder:
         self._context = contextvars.copy_context()
         if read_launch().why_not_live:
             self._play()
-        else:
+        elif stream.is_map:
             live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
-            use_known_rows(stream, self._earlier, live=live, trust=trust)
+            records = self.library.records_of(self.cell)
+            use_known_rows(stream, records, live=live, trust=trust)
         stream.log.subscribe(self._publish_at_end)
-
-    @property
-    def _earlier(self) -> Iterator[Record]:
-        """The records of the cell; a generator, because only a map reads them."""
-        yield from self.library.records_of(self.cell)
 
     def leave_to_cards(self) -> None:
         """Let the cell that awaits the run publish the record with its cards."""
@@ -96,7 +92,9 @@ class Recorder:
 
     def finish(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the record and the numbers (`summary`) of an ended run; keep a new record."""
-        numbers = {**summarize_run(Run(log, cell=self.cell.id)), **self._position}
+        numbers = {**summarize_run(Run(log, cell=self.cell.id)), "ordinal": self._ordinal}
+        if self.cell.id:  # the cell may have ended before the run
+            numbers["cell_id"] = self.cell.id
         if self._scripted:
             numbers["scripted"] = True
         if self._differences:
@@ -120,11 +118,6 @@ class Recorder:
             record = sign_record(unsigned, user_key())
         self.library.keep_record(self.cell.key, record)
         return record, numbers
-
-    @property
-    def _position(self) -> dict[str, Any]:
-        """The cell and the number of the run in it, since the cell may end before the run."""
-        return {"ordinal": self._ordinal, **({"cell_id": self.cell.id} if self.cell.id else {})}
 
     def _publish_at_end(self, event: Event) -> None:
         if event.type == "end" and not event.span and not self._with_cards:

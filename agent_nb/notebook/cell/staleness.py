@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -35,7 +35,7 @@ from ..session import Session
 from .attached_files import Attached
 from .map_inputs import MapInputs
 from .mentioned import MentionTargets
-from .prepare import read_prompt
+from .prepare import describe_agent, read_prompt
 
 LONGEST_PROMPT = 50  # characters of a prompt
 State = Literal[
@@ -59,8 +59,8 @@ class CellState(msgspec.Struct, frozen=True):
     recorded: float = 0.0
 
 
-def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -> list[CellState]:
-    """Return the state of each agent cell, in order; `make_agent` returns the agent of a cell."""
+def list_cell_states(session: Session) -> list[CellState]:
+    """Return the state of each agent cell, in order."""
     file = session.library.read_file()
     # conversation -> the recorded turns of the cells so far
     recorded: dict[str, list[Sequence[Event]]] = defaultdict(list)
@@ -74,7 +74,7 @@ def list_cell_states(session: Session, make_agent: Callable[[Options], Agent]) -
             if options.new:
                 recorded[options.conversation].clear()
             if not options.source:
-                agent = make_agent(options)
+                agent = describe_agent(session, options)
                 history = _choose_history(session, cell, options, recorded[options.conversation])
                 state, why = _judge_cell(session, cell, options, agent, history)
         except AgentError as fault:

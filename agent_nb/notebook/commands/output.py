@@ -1,4 +1,4 @@
-"""Helpers of the commands: they write to the cell's output, and make a cell's agent to inspect it.
+"""What the commands print: texts and tables in the cell's output.
 
 Rule: all text is made printable before it is written, since a model or a tool may have chosen it.
 """
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..notices import format_table, make_printable
 
 if TYPE_CHECKING:
-    from ...rows import Agent
-    from ..options import Options
     from ..session import Session
 
 Command = Callable[["Session", list[str]], Any]
@@ -23,24 +21,6 @@ Rows = Sequence[Sequence[str]]  # a table; its first row names the columns
 def print_text(text: str) -> None:
     """Write a text to the cell's output, escaped where it is not printable."""
     sys.stdout.write(make_printable(text) + "\n")
-
-
-def make_agent(session: Session, options: Options) -> Agent:
-    """Return the agent that a cell with these options would have, to inspect, not to run."""
-    from ...rows import Agent
-    from ..cell.cell_tools import choose_tools
-    from ..output_option import wanted_type
-
-    return Agent(
-        options.model,
-        choose_tools(options, session.shell.user_ns),
-        system=options.system,
-        dialect=options.dialect,
-        settings=options.settings,
-        namespace=session.shell.user_ns,
-        late=True,
-        output=wanted_type(options, session.shell.user_ns),
-    )
 
 
 def show_parts(session: Session, *parts: str | Rows) -> None:

@@ -16,7 +16,7 @@ from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
 from ...view import clip_text, count_noun
 from ..notices import format_date
 from ..yes_no import ask_yes_no
-from .output import Rows, make_agent, print_text, show_parts
+from .output import Rows, print_text, show_parts
 from .permissions import describe_allowed
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _cell_table(session: Session) -> Rows:
     """Return the states of the agent cells as a table."""
     from ..cell.staleness import list_cell_states
 
-    cells = list_cell_states(session, lambda options: make_agent(session, options))
+    cells = list_cell_states(session)
     rows = [(s.cell, s.state, format_date(s.recorded), s.prompt, s.why) for s in cells]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 

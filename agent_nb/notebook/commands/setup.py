@@ -24,7 +24,7 @@ from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
-from .output import make_agent, print_text, show_parts
+from .output import print_text, show_parts
 
 if TYPE_CHECKING:
     from ...agent import Context
@@ -139,10 +139,10 @@ def show_context(session: Session, arguments: list[str]) -> None:
     """
     from ..cell.cell_prompt import CellPrompt
     from ..cell.cell_tools import add_default_tools
-    from ..cell.prepare import gather_context
+    from ..cell.prepare import describe_agent, gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
-    agent = make_agent(session, options)
+    agent = describe_agent(session, options)
     cell = session.cells.current(session.shell, "context", "")
     size = 0
     with suppress(UsageError):  # no model is configured yet

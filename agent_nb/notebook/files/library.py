@@ -14,6 +14,7 @@ Rules
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ class Library:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
+        self._lock = threading.Lock()  # runs on several threads may end at one time
         self._records: dict[str, list[Record]] = {}  # made by this kernel, by cell key
         # key -> (run id, hash) of each record in `_records`. `is_from_kernel` trusts these pairs;
         # a pair goes with its record, for a forged record in the file could copy it.
@@ -50,12 +52,13 @@ class Library:
         self._warned = False
 
     def keep_record(self, key: str, record: Record) -> None:
-        """Remember a record that this kernel made for the cell `key`."""
-        earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        records = CellRecords([record, *earlier])
-        # None: no signature is checked: this kernel made them, and a cell may make hundreds
-        self._records[key] = records.select_kept(None, self._used.list_ids())
-        self._identities[key] = set(map(_identify, self._records[key]))
+        """Remember a record that this kernel made for the cell `key`; from any thread."""
+        with self._lock:
+            earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
+            records = CellRecords([record, *earlier])
+            # None: no signature is checked: this kernel made them, and a cell may make hundreds
+            self._records[key] = records.select_kept(None, self._used.list_ids())
+            self._identities[key] = set(map(_identify, self._records[key]))
 
     def records_of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""
@@ -85,7 +88,7 @@ class Library:
     def is_from_kernel(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
         identity = _identify(record)
-        return any(identity in identities for identities in self._identities.values())
+        return any(identity in identities for identities in list(self._identities.values()))
 
     def is_own(self, record: Record) -> bool:
         """Return whether this kernel or this user made a record."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -22,8 +23,6 @@ from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import EventLog
 from ...external import attach, list_servers
-from ...record import Record
-from ..cell.display import Actions
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
@@ -130,22 +129,25 @@ class AttachRun(FollowRun):
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
         recorded = find_replayable(records)
+        make_cards = partial(
+            Cards, self.cell, self.options, can_click=self._can_click(), earlier=records
+        )
         if mode == "replay":
             if recorded is None:
                 raise UsageError(NO_RECORD)
-            return self._show_record(recorded, records)
+            return self._show_record(recorded, make_cards)
         attached = attach(self.request.url, self.request.token, show=False)
         try:
-            return await self._show_live(attached, interrupts, records)
+            return await self._show_live(attached, interrupts, make_cards)
         except Cancelled:  # before the first event
             return None
         except AgentError:  # the server does not answer
             if mode == "live" or recorded is None:
                 raise
-            return self._show_record(recorded, records)
+            return self._show_record(recorded, make_cards)
 
     async def _show_live(
-        self, attached: Any, interrupts: Interrupts, records: Sequence[Record]
+        self, attached: Any, interrupts: Interrupts, make_cards: Callable[..., Cards]
     ) -> Run | None:
         """Follow a run of `attach` to its end, or until the user detaches; return it.
 
@@ -153,7 +155,7 @@ class AttachRun(FollowRun):
         """
         driver = Driver(self.session.shell, interrupts)
         actions = source_actions(attached, driver.stop)
-        cards = self._make_cards(records, actions, lambda: attached.title)
+        cards = make_cards(actions=actions, title=lambda: attached.title)
         attached.set_run_callback(cards.open)
         await driver.drive(lambda: Work(attached.follow, attached.stop))
         if isinstance(driver.fault, Exception) and not attached.logs:
@@ -162,23 +164,11 @@ class AttachRun(FollowRun):
         runs = self._close_cards(cards, self.options, detached)
         return runs[-1] if runs else None
 
-    def _show_record(self, log: EventLog, records: Sequence[Record]) -> Run:
+    def _show_record(self, log: EventLog, make_cards: Callable[..., Cards]) -> Run:
         """Show the recorded run instead of the server's."""
-        cards = self._make_cards(records, {}, lambda: "attached, from the record")
+        cards = make_cards(actions={}, title=lambda: "attached, from the record")
         cards.open(log)
         return self._close_cards(cards, self.options)[-1]
-
-    def _make_cards(
-        self, records: Sequence[Record], actions: Actions, title: Callable[[], str]
-    ) -> Cards:
-        return Cards(
-            self.cell,
-            self.options,
-            actions=actions,
-            can_click=self._can_click(),
-            title=title,
-            earlier=records,
-        )
 
 
 async def follow_run(session: Session, arguments: list[str]) -> Run | None:

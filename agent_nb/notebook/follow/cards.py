@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -29,7 +29,7 @@ from ..notices import print_warning
 from ..options import Options
 
 MOST_RUNS = 20  # of one source that are shown and recorded
-TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
+TIMES = ("ts", "chunks", "duration")  # fields of events that depend on when they arrived
 
 
 def are_equal(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
@@ -48,13 +48,6 @@ def _equal_but_for_times(a: Event, b: Event) -> bool:
     """Return whether two events are equal once `b` has the times of `a`."""
     times = {name: getattr(a, name) for name in TIMES if hasattr(a, name)}
     return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
-
-
-class _Card(NamedTuple):
-    """The log of a run and its display."""
-
-    log: EventLog
-    display: Display
 
 
 class Cards:
@@ -80,21 +73,21 @@ class Cards:
         self._cell, self._options, self._title = cell, options, title
         self._actions, self._can_click = actions, can_click
         self._earlier, self._are_same, self._strict = earlier, are_same, strict
-        self._cards: list[_Card] = []
+        self._shown: list[tuple[EventLog, Display]] = []  # of each run
         self._not_shown = 0  # runs beyond MOST_RUNS
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
         """Show a run that begins; one beyond `MOST_RUNS` goes only to the runner's file."""
         write_events(self._cell, log)
-        if len(self._cards) >= MOST_RUNS:
+        if len(self._shown) >= MOST_RUNS:
             self._not_shown += 1
             return
         display = Display(
             self._cell, self._options, actions=self._actions, can_click=self._can_click
         )
         display.open(log, badge=self._title())
-        self._cards.append(_Card(log, display))
+        self._shown.append((log, display))
 
     def close(self, detached: str = "") -> list[Run]:
         """Leave static pages and records; return the runs that were shown.
@@ -103,17 +96,17 @@ class Cards:
         the interrupt event, goes on elsewhere.
         """
         runs = []
-        for log, display in self._cards:
+        for log, display in self._shown:
             is_over = log.ended
             run = Run(log if is_over else EventLog.of_events(complete_log(log, detached or LOST)))
-            self._leave(run, display)
+            self._close_display(display, run)
             runs.append(run)
         if count := self._not_shown:
             omitted = "1 more run is" if count == 1 else f"{count} more runs are"
             print_warning(f"{omitted} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
-    def _leave(self, run: Run, display: Display) -> None:
+    def _close_display(self, display: Display, run: Run) -> None:
         """Close the display of a run with an equal earlier record, else with a new record."""
         title, is_recorded = self._title(), self._options.record
         equal = next((r for r in self._earlier if self._are_same(events_of(r), run.log)), None)
@@ -123,7 +116,7 @@ class Cards:
             record = dict(equal or imported_record(shown.log, self._cell))
             self.records.append(record)
         summary = summarize_run(shown, recorded=is_recorded)
-        # counts as replayed, since no model was called: a test reports runs that were not
+        # it counts as replayed, since no model was called: a test reports all other runs
         numbers = {**summary, "imported": title, "replayed": True}
         if self._strict and equal is None and self._earlier:
             numbers["drift"] = find_drift(run.log, self._earlier)
