@@ -78,7 +78,7 @@ def build_context(
         return msgspec.structs.replace(bare, mode=mode)
     clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
-    if not lists_all:
+    if not lists_all:  # only the mentioned ones
         variables = {name: variables[name] for name in references.variables if name in variables}
     mentioned_names = dict.fromkeys((*references.variables, *find_mentioned(prompt)))
     first = [name for name in mentioned_names if name in variables]
