@@ -6,11 +6,11 @@ tools. Other rooms collect the tools of a run, run calls, and describe the varia
 Order of imports, lowest level first: base, capture, chart_notes, docstrings, figure_artists,
   offered_code, paths, plain_schema, safe_types, source_text, threads, values, variable_facts,
   wrappers
-< command_line, display, failures, file_digests, frames, plain_values, reads, text_excerpt
-< charts, running_call, signature, source
+< command_line, display, failures, file_digests, known_types, reads, text_excerpt
+< charts, covered_code, frames, plain_values, running_call, signature
 < pictures
-< kernel_permissions, project_source, results, schema
-< call_displays, decorator
+< results, schema, source
+< call_displays, decorator, kernel_permissions, project_source
 < add_cell, describe, execution, files, mcp, policy, python, shell
 < approval, policy_file, toolset, variables
 < policy_check, runner
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .describe import user_variables as user_variables
     from .failures import convert_error as convert_error
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
+    from .known_types import public_name as public_name
     from .mcp.config_file import read_servers as read_servers
     from .mcp.hub import HUB as HUB
     from .mcp.server import Server as Server
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from .safe_types import defines_name as defines_name
     from .safe_types import module_name as module_name
     from .safe_types import one_line as one_line
-    from .safe_types import public_name as public_name
     from .safe_types import text_entries as text_entries
     from .safe_types import type_name as type_name
     from .schema import explain_fault as explain_fault
@@ -86,6 +86,7 @@ _NAMES = {
     "describe": "describe_variable list_variables user_variables",
     "failures": "convert_error",
     "kernel_permissions": "KERNEL_PERMISSIONS",
+    "known_types": "public_name",
     "mcp.config_file": "read_servers",
     "mcp.hub": "HUB",
     "mcp.server": "Server",
@@ -99,7 +100,7 @@ _NAMES = {
     "reads": "find_used_variables",
     "runner": "ToolRunner",
     "running_call": "Job",
-    "safe_types": "defines_name module_name one_line public_name text_entries type_name",
+    "safe_types": "defines_name module_name one_line text_entries type_name",
     "schema": "explain_fault load_plugins remove_titles",
     "toolset": "Toolset",
     "values": "Collector",

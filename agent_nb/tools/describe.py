@@ -23,6 +23,7 @@ import msgspec
 
 from .decorator import is_tool
 from .frames import Table, read_table
+from .known_types import public_name, read_field
 from .plain_values import (
     LONGEST_TEXT,
     MOST_PARTS,
@@ -46,8 +47,6 @@ from .safe_types import (
     is_imported,
     module_name,
     one_line,
-    public_name,
-    read_field,
     text_entries,
 )
 from .variable_facts import VariableFacts, count_tokens

@@ -3,7 +3,7 @@
 Why apart from `describe`: the private storage of pandas and polars changes with their releases.
 
 Rules
-- Only objects of known classes are read (`safe_types`). pandas' public attributes are avoided:
+- Only objects of known types are read (`known_types`). pandas' public attributes are avoided:
   `dtypes`, `shape` and `str(dtype)` run code of a foreign extension array.
 - The cost does not depend on the number of rows. A lazy frame is never collected.
 - What cannot be read (a foreign array, the storage of another release) is left out, not an error.
@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from .safe_types import ABSENT, is_a, module_space, public_name, read_field, type_name
+from .known_types import public_name, read_field
+from .safe_types import ABSENT, is_a, module_space, type_name
 
 MOST_COLUMNS = 60  # that are read of a table
 _BITS_PER_BYTE = 8

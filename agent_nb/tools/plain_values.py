@@ -26,6 +26,7 @@ from itertools import islice
 from typing import Any
 
 from ..wire import Redactor
+from .known_types import public_name
 from .safe_types import (
     LONGEST_NAME,
     find_by_type,
@@ -34,7 +35,6 @@ from .safe_types import (
     module_space,
     one_line,
     own_fields,
-    public_name,
     text_entries,
     type_name,
 )

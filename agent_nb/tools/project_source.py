@@ -25,10 +25,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from .covered_code import CoveredCode
 from .reads import MAIN
 from .safe_types import is_a, module_name, read_class
 from .source import CodeDigest, Search, digest_code
-from .source_text import normalize_source, parse_source
+from .source_text import normalize_source, parse_source, read_module_source
 
 # what the top folder of a project has
 _MARKS = ("pyproject.toml", ".git")
@@ -55,9 +56,9 @@ class ProjectSearch(Search):
     parse = staticmethod(parse_source)
 
     def __init__(self, folder: str | Path) -> None:
-        super().__init__(Path(folder).resolve())
-        self._root = find_project(folder)
-        self._library = _find_library()
+        super().__init__(
+            Path(folder).resolve(), CoveredCode(find_project(folder), library=_find_library())
+        )
         self._bound: set[tuple[str, str]] = set()  # (module, name) whose assignment was looked up
 
     @classmethod
@@ -78,22 +79,22 @@ class ProjectSearch(Search):
         for name in sorted(_find_names(parse_source(text))):
             if name in namespace:
                 self._add_named(name, namespace[name], text)
-                if self._is_visible(kind := type(namespace[name])):
+                if self._covered.defines(kind := type(namespace[name])):
                     self.add(kind, "")
 
     def _add_method(self, value: Any, name: str) -> None:
         super()._add_method(value, name)
         if is_a(value, types.MethodType):
             owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
-            if self._is_visible(owner):
+            if self._covered.defines(owner):
                 self.add(owner, "")
 
     def _add_class(self, class_: type) -> None:
         super()._add_class(class_)
         module = sys.modules.get(module_name(class_))
-        if not self._is_visible(class_) or module is None:
+        if not self._covered.defines(class_) or module is None:
             return
-        text = _read_module_source(module)
+        text = read_module_source(module)
         qualname = read_class(class_, "__qualname__")
         for node in _find_class_definitions(parse_source(text), qualname):
             for statement in node.body:
@@ -105,7 +106,7 @@ class ProjectSearch(Search):
         if module is None or module.__name__ == MAIN or (module.__name__, name) in self._bound:
             return
         self._bound.add((module.__name__, name))
-        text = _read_module_source(module) if self._is_visible(module) else ""
+        text = read_module_source(module) if self._covered.defines(module) else ""
         for node in _list_statements(parse_source(text).body):
             if isinstance(node, ast.ImportFrom):
                 self._follow_import(module, node, name)
@@ -163,10 +164,7 @@ class ProjectSearch(Search):
             for base in (self._folder, *map(Path, sys.path)):
                 stem = base.joinpath(*name.split("."))
                 paths += (stem.with_suffix(".py"), stem / "__init__.py")
-        yield from [p for p in paths if self._is_covered(p.resolve()) and p.is_file()][:1]
-
-    def _is_covered(self, path: Path) -> bool:
-        return super()._is_covered(path) and not path.is_relative_to(self._library)
+        yield from [p for p in paths if self._covered.has_file(p.resolve()) and p.is_file()][:1]
 
 
 def _find_origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
@@ -177,15 +175,6 @@ def _find_origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
     try:
         return importlib.util.resolve_name("." * node.level + (node.module or ""), package or "")
     except ImportError:
-        return ""
-
-
-def _read_module_source(module: types.ModuleType) -> str:
-    """Return the source of a module, "" if it has none."""
-    file = getattr(module, "__file__", None)
-    try:
-        return Path(file).read_text(encoding="utf-8") if isinstance(file, str) else ""
-    except (OSError, UnicodeDecodeError):
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Find out an object's type, its library and its fields without running the object's code.
+"""Find out an object's type and its fields without running the object's code.
 
 Why: a variable may be a lazy frame, a mock, a proxy of a remote object, or broken. The ordinary
 ways to look at it (an attribute, `len`, `repr`, `isinstance`) may then compute for hours, print, or
@@ -7,11 +7,10 @@ raise.
 Rules
 - Types come from `type(x)`, never from `x.__class__`. Classes are read by the descriptors of `type`
   and compared by identity: `==`, `in` and a dictionary of types may call a metaclass.
-- A class is known only if it is listed in `_KNOWN_CLASSES` and an imported library offers this very
-  class. All others, subclasses too, are foreign. Nothing is imported here.
 - A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
 - A user's dictionary is searched with `get` only if all keys are of type `str`: `get` may call the
   `__eq__` of another key.
+- Nothing is imported.
 """
 
 from __future__ import annotations
@@ -32,61 +31,12 @@ LONGEST_NAME = 80  # characters of a type's name
 _HEAP_FLAG = 1 << 9
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
-# module -> the names of the known classes that it offers
-_KNOWN_CLASSES = {
-    "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
-    " float64 str_ datetime64 timedelta64",
-    "pandas": "DataFrame Series Timestamp Timedelta CategoricalDtype Index RangeIndex MultiIndex"
-    " DatetimeIndex TimedeltaIndex CategoricalIndex PeriodIndex IntervalIndex",
-    "pandas.arrays": "IntegerArray FloatingArray BooleanArray DatetimeArray TimedeltaArray"
-    " PeriodArray Categorical IntervalArray SparseArray StringArray NumpyExtensionArray"
-    " ArrowStringArray ArrowExtensionArray",
-    "pandas.core.internals.managers": "BlockManager SingleBlockManager",
-    "pandas.core.internals.blocks": "NumpyBlock ExtensionBlock DatetimeLikeBlock"
-    " NDArrayBackedExtensionBlock NumericBlock ObjectBlock DatetimeTZBlock",
-    "polars": "DataFrame LazyFrame Series",
-    "polars._plr": "PyDataFrame PySeries",
-    "polars.polars": "PyDataFrame PySeries",
-    "pyarrow": "ChunkedArray DataType TimestampType",
-    "matplotlib.figure": "Figure",
-    "matplotlib.axes": "Axes",
-}
-# `__name__` of a class, without a `_` at its end -> the (module, name) pairs that may offer it:
-# NumPy 2 offers the class with the `__name__` "bool" as `numpy.bool_`
-_OFFERS: dict[str, list[tuple[str, str]]] = {}
-for _library, _classes in _KNOWN_CLASSES.items():
-    for _class in _classes.split():
-        _OFFERS.setdefault(_class.rstrip("_"), []).append((_library, _class))
-
-
-def public_name(value: Any) -> str:
-    """Return the name, such as `pandas.DataFrame`, by which a library offers the type of `value`.
-
-    Return "" for a type that is not in `_KNOWN_CLASSES`, and for a subclass.
-    """
-    kind = type(value)
-    own = read_class(kind, "__name__")
-    if type(own) is not str:  # a subclass, whose methods may be the user's
-        return ""
-    for module, name in _OFFERS.get(own.rstrip("_"), ()):
-        if module_space(module).get(name) is kind:
-            return f"{module}.{name}"
-    return ""
 
 
 def module_space(module: str) -> dict[str, Any]:
     """Return the namespace of an imported module; {} of any other, and of a lazy module."""
     imported = sys.modules.get(module)
     return vars(imported) if type(imported) is types.ModuleType else {}
-
-
-def read_field(value: Any, name: str) -> Any:
-    """Return a field of an object whose class is known, else ABSENT."""
-    if not public_name(value):
-        return ABSENT
-    space = _read_slot(value, "__dict__", _get_known)
-    entry = find_entry(space, name) if type(space) is dict else ABSENT
-    return _read_slot(value, name, _get_known) if entry is ABSENT else entry
 
 
 def read_class(class_: Any, name: str) -> Any:
@@ -96,26 +46,22 @@ def read_class(class_: Any, name: str) -> Any:
 
 def own_fields(value: Any) -> dict[Any, Any] | None:
     """Return the instance dictionary of any object, not a copy; None if it has none."""
-    space = _read_slot(value, "__dict__", find_entry)
+    space = read_slot(value, "__dict__", find_entry)
     return space if type(space) is dict else None
 
 
-def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
+def read_slot(
+    value: Any, name: str, find: Callable[[types.MappingProxyType[str, Any], str], Any]
+) -> Any:
     """Return the value of the slot `name`; ABSENT unless a descriptor written in C reads it.
 
-    `find` looks a name up in the dictionary of a class: `_get_known` if the class is known, else
-    `find_entry`.
+    `find` returns an entry of the dictionary of a class, or ABSENT.
     """
     for owner in read_class(type(value), "__mro__"):
         slot = find(read_class(owner, "__dict__"), name)
         if slot is not ABSENT:
             return slot.__get__(value) if is_exactly(slot, _SLOT_TYPES) else ABSENT
     return ABSENT
-
-
-def _get_known(space: types.MappingProxyType[str, Any], name: str) -> Any:
-    """Search the dictionary of a known class. All its keys are texts: `setattr` refuses others."""
-    return space.get(name, ABSENT)
 
 
 def find_entry(space: dict[Any, Any] | types.MappingProxyType[Any, Any], name: str) -> Any:

@@ -29,12 +29,17 @@ from typing import Any
 import msgspec
 
 from ..record import digest_value
+from .covered_code import CoveredCode, find_module
 from .reads import MAIN, find_global_names, list_closure
-from .safe_types import is_a, module_name, read_class
-from .source_text import find_attributes, normalize_source, parse_source, read_source
+from .safe_types import is_a, read_class
+from .source_text import (
+    find_attributes,
+    normalize_source,
+    parse_source,
+    read_module_source,
+    read_source,
+)
 
-_SITES = ("site-packages", "dist-packages")
-_OURS = __name__.partition(".")[0]
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
 _LONGEST_CONSTANT = 200  # characters of a constant that the digest covers
 
@@ -48,7 +53,8 @@ class CodeDigest(msgspec.Struct, frozen=True):
 
 def digest_code(function: Any, folder: str | Path) -> CodeDigest:
     """Return the digest of a function by the rules of this file; `folder` is the notebook's."""
-    search = Search(Path(folder).resolve())
+    root = Path(folder).resolve()
+    search = Search(root, CoveredCode(root))
     search.add(function, "")
     return search.code
 
@@ -60,12 +66,11 @@ class Search:
     passes a value to the method for its kind; `project_source` overrides some of these methods.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, covered: CoveredCode) -> None:
         self.texts: list[str] = []
         self.unseen: set[str] = set()
-        # imports are looked up in `_folder`; the digest covers code below `_root`,
-        # which `project_source` widens
-        self._folder = self._root = folder
+        self._folder = folder  # where the imports of functions are looked up
+        self._covered = covered
         self._visited: list[Any] = []
 
     @property
@@ -85,7 +90,7 @@ class Search:
                 return
         if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             self.add(wrapped, name)
-        elif callable(value) and self._is_visible(type(value)):
+        elif callable(value) and self._covered.defines(type(value)):
             self._add_class(type(value))
 
     @property
@@ -115,13 +120,13 @@ class Search:
 
     def _add_function(self, function: types.FunctionType, name: str) -> None:
         """Add a function, and the function that it wraps; of a library's only the wrapped one."""
-        is_visible = self._is_visible(function)
+        is_covered = self._covered.defines(function)
         wrapped = function.__dict__.get("__wrapped__")
-        if is_visible and not self._add_source(function):
+        if is_covered and not self._add_source(function):
             self.unseen.add(name or function.__qualname__)
         elif wrapped is not None:
             self.add(wrapped, name)
-        elif not is_visible:
+        elif not is_covered:
             self._note_unseen(function, name)
 
     def _add_source(self, function: types.FunctionType) -> bool:
@@ -135,7 +140,7 @@ class Search:
 
     def _add_used(self, function: types.FunctionType, text: str) -> None:
         """Add the globals, closure variables and imports of a function with the source `text`."""
-        module = sys.modules.get(_find_module(function))
+        module = sys.modules.get(find_module(function))
         for used in sorted(set(find_global_names(function.__code__))):
             if used in function.__globals__:
                 self._add_named(used, function.__globals__[used], text)
@@ -152,7 +157,7 @@ class Search:
             self.add(value, name)
             return
         attributes = sorted(find_attributes(text, name))
-        if not self._is_visible(value):
+        if not self._covered.defines(value):
             self.unseen |= {f"{value.__name__}.{each}" for each in attributes} or {value.__name__}
             return
         for attribute in attributes:
@@ -161,7 +166,7 @@ class Search:
 
     def _add_class(self, class_: type) -> None:
         own_name = read_class(class_, "__name__")
-        if not self._is_visible(class_):
+        if not self._covered.defines(class_):
             self._note_unseen(class_, own_name)
             return
         for base in read_class(class_, "__bases__"):
@@ -174,7 +179,7 @@ class Search:
                 self._add_constant(member)
 
     def _add_module(self, module: types.ModuleType, name: str) -> None:
-        if self._is_visible(module) and module.__file__:
+        if self._covered.defines(module) and module.__file__:
             self._add_file(Path(module.__file__))
         else:
             self.unseen.add(name)
@@ -191,13 +196,9 @@ class Search:
 
         Assignments of the notebook are not added: they are notebook variables.
         """
-        file = getattr(module, "__file__", None)
-        if module is None or module.__name__ == MAIN or not isinstance(file, str):
+        if module is None or module.__name__ == MAIN:
             return
-        try:
-            text = Path(file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            return
+        text = read_module_source(module)
         for node in parse_source(text).body:
             targets: list[ast.expr] = []
             if isinstance(node, ast.Assign):
@@ -223,39 +224,13 @@ class Search:
                 files = (base.with_suffix(".py"), base / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
-    def _is_visible(self, value: Any) -> bool:
-        """Return whether `value` is defined in the notebook or its folder."""
-        module = _find_module(value)
-        if module == MAIN:
-            return True
-        if not isinstance(module, str) or module.partition(".")[0] == _OURS:
-            return False
-        file = getattr(sys.modules.get(module), "__file__", None)
-        return isinstance(file, str) and self._is_covered(Path(file).resolve())
-
-    def _is_covered(self, path: Path) -> bool:
-        """Return whether digests cover the code of a file."""
-        return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
-
     def _note_unseen(self, value: Any, name: str) -> None:
         """Note the name of code that the digest does not cover: a function or class."""
         qualname = read_class(value, "__qualname__") if is_a(value, type) else value.__qualname__
-        module, qualified = _find_module(value), qualname or name
+        module, qualified = find_module(value), qualname or name
         if module != "builtins" and qualified:
             self.unseen.add(f"{module}.{qualified}" if isinstance(module, str) else str(qualified))
 
     def _add_constant(self, value: Any) -> None:
         if is_a(value, _CONSTANTS):
             self.texts.append(repr(value)[:_LONGEST_CONSTANT])
-
-
-def _find_module(value: Any) -> Any:
-    """Return the name of the module that defines a value.
-
-    A function's own `__module__` does not count: a wrapper copies that of its target.
-    """
-    if is_a(value, types.FunctionType):
-        return value.__globals__.get("__name__")
-    if is_a(value, type):
-        return module_name(value)
-    return value.__name__ if is_a(value, types.ModuleType) else getattr(value, "__module__", None)

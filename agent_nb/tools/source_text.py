@@ -22,6 +22,7 @@ import textwrap
 import tokenize
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 _LEFT_OUT = "compare"  # the option of `@tool` that digests leave out
 
@@ -31,6 +32,15 @@ def read_source(function: types.FunctionType) -> str:
     try:
         return normalize_source(_read_text(function))
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
+        return ""
+
+
+def read_module_source(module: types.ModuleType) -> str:
+    """Return the source of a module, "" if it has none."""
+    file = getattr(module, "__file__", None)
+    try:
+        return Path(file).read_text(encoding="utf-8") if isinstance(file, str) else ""
+    except (OSError, UnicodeDecodeError):
         return ""
 
 
