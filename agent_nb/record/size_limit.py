@@ -24,45 +24,20 @@ from .packing import Payloads, surely_fits
 CAP = 4 << 20  # bytes of JSON of one record
 HEAD = 1000  # characters that are kept of a cut text
 LARGEST_UNCUT = 2 * HEAD  # bytes; values up to this size are not cut
+_CUT_ORDER = """progress.data progress.text result.display result.attachments extension.payload
+state.payload node.data result.content user.attachments think.opaque error.raw think.content
+call.raw_args call.args approval.args respond.content user.content"""
 # (event type, field) in the order in which they are cut
-CUT_ORDER = (
-    ("progress", "data"),
-    ("progress", "text"),
-    ("result", "display"),
-    ("result", "attachments"),
-    ("extension", "payload"),
-    ("state", "payload"),
-    ("node", "data"),
-    ("result", "content"),
-    ("user", "attachments"),
-    ("think", "opaque"),
-    ("error", "raw"),
-    ("think", "content"),
-    ("call", "raw_args"),
-    ("call", "args"),
-    ("approval", "args"),
-    ("respond", "content"),
-    ("user", "content"),
-)
+CUT_ORDER = tuple(tuple(name.split(".")) for name in _CUT_ORDER.split())
 # fields whose type is an object, or a list: what replaces them must have this type too
 _OBJECTS = frozenset(
     {("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")}
 )
 _LISTS = frozenset({("user", "attachments"), ("result", "attachments")})
-DROPPED = (  # types of events that are removed whole, in this order, if cutting was not enough
-    "progress",
-    "metric",
-    "node",
-    "state",
-    "extension",
-    "started",
-    "approval",
-    "think",
-    "error",
-    "execute",
-    "result",
-    "call",
-)
+_DROP_ORDER = """progress metric node state extension started approval think error execute result
+call"""
+# types of events that are removed whole, in this order, if cutting was not enough
+DROPPED = tuple(_DROP_ORDER.split())
 
 
 class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):

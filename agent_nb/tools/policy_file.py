@@ -175,10 +175,10 @@ def _read_texts(node: Any, fault: _MakeFault) -> tuple[str, ...]:
 
 def _read_verdict(node: Any, fault: _MakeFault) -> Verdict:
     """Return the verdict that a node names. Raises UsageError."""
-    for verdict in VERDICTS:
-        if node.value == verdict:
-            return verdict
-    raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
+    if node.value not in VERDICTS:
+        raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
+    verdict: Verdict = node.value
+    return verdict
 
 
 def _make_fault(name: str, node: Any, problem: str) -> UsageError:

@@ -95,7 +95,10 @@ class ToolRunner:
         tasks: list[asyncio.Task[None]] = []
         try:
             await asyncio.sleep(0)  # an earlier stop must take effect before the tools start
-            tasks += self._start_tasks(batch)
+            slots = asyncio.Semaphore(self.limit)
+            for call in batch:
+                supervised = self._supervise(call, slots)
+                tasks.append(asyncio.create_task(supervised, name=f"call {call.job.name}"))
             if tasks:
                 await asyncio.wait(tasks)
         finally:
@@ -108,13 +111,6 @@ class ToolRunner:
         for fault in filter(None, faults):
             raise fault
         return [call.outcome for call in batch if call.outcome is not None]
-
-    def _start_tasks(self, batch: Sequence[RunningCall]) -> list[asyncio.Task[None]]:
-        slots = asyncio.Semaphore(self.limit)
-        return [
-            asyncio.create_task(self._supervise(call, slots), name=f"call {call.job.name}")
-            for call in batch
-        ]
 
     def _make_calls(
         self, jobs: Sequence[Job], report: Report, remaining: Callable[[], Mapping[str, float]]

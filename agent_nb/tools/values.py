@@ -18,7 +18,6 @@ import datetime
 import decimal
 import enum
 import fractions
-import math
 import os
 import re
 import uuid
@@ -202,11 +201,8 @@ def _write_digits(value: int) -> str:
 
 
 def _convert_float(value: float) -> Any:
-    if math.isfinite(value):
-        return float(value)
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # as JavaScript writes them
+    return names.get(str(float(value)), float(value))
 
 
 def _convert_bytes(value: bytes | bytearray) -> str:

@@ -47,6 +47,27 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 _keyboard_of_call: ContextVar[Keyboard | None] = ContextVar("agent_nb_mcp_keyboard", default=None)
 
 
+class _Connection:
+    """One connection to the server, from its start to its end.
+
+    `client`: the SDK's client while calls can be made, else None. `ready`: is done when the start
+    has succeeded or failed. `closing`: set to end the connection. `scope`: cancelled to give up a
+    start; unlike a cancel of `task`, which holds the connection, it lets the process be ended.
+    """
+
+    task: asyncio.Task[None]
+
+    def __init__(self, redaction: Redaction) -> None:
+        self.errors = StderrTail(redaction)
+        self.link = Link()
+        self.client: Any = None
+        self.closing = asyncio.Event()
+        self.scope = anyio.CancelScope()
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # read the exception: asyncio would log it if nothing waits for `ready` any more
+        self.ready.add_done_callback(lambda done: done.exception())
+
+
 class Session:
     """The session with a server; variables (`${TOKEN}`) in its entry are filled in at the start.
 
@@ -60,39 +81,34 @@ class Session:
         self.about = ""  # the name and version that the server gives itself
         self._secrets = secrets
         self._redaction = Redaction(secrets)
-        self._errors: StderrTail | None = None
-        self._client: Any = None
-        self._task: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
-        self._link = Link()
-        self._scope: anyio.CancelScope | None = None
+        # the newest one, which may have ended; None after `close`
+        self._connection: _Connection | None = None
         self._starting = asyncio.Lock()
         self._keyboards: list[Keyboard | None] = []  # of the running calls, oldest first
 
     @property
     def alive(self) -> bool:
         """Whether calls can be made."""
-        return self._client is not None and not self._link.ended.is_set()
+        return self._get_alive() is not None
+
+    def _get_alive(self) -> _Connection | None:
+        """Return the connection if calls can be made, else None."""
+        connection = self._connection
+        if connection is None or connection.client is None or connection.link.ended.is_set():
+            return None
+        return connection
 
     async def tools(self) -> list[Any]:
         """Return the server's tools now, at most `_MOST_TOOLS`, as SDK values. Raises ToolError."""
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._request(partial(self._request_page, cursor), again=True)
+            page = await self._request(partial(_request_page, cursor=cursor), again=True)
             tools += page.tools
             cursor = page.next_cursor
             if cursor is None or len(tools) >= _MOST_TOOLS:
                 break
         return tools[:_MOST_TOOLS]
-
-    async def _request_page(self, cursor: str | None) -> Any:
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                return await self._client.list_tools(cursor=cursor)
-        except TimeoutError:
-            why = f"it did not list its tools within {START_TIMEOUT:g} seconds"
-            raise TimeoutError(why) from None
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Progress, keyboard: Keyboard | None
@@ -102,7 +118,7 @@ class Session:
         _keyboard_of_call.set(keyboard)
         try:
             result = await self._request(
-                lambda: self._client.call_tool(name, arguments, progress_callback=progress)
+                lambda client: client.call_tool(name, arguments, progress_callback=progress)
             )
         finally:
             self._keyboards.remove(keyboard)
@@ -112,117 +128,102 @@ class Session:
             raise ToolError(clean if isinstance(clean, str) and clean else dumps(clean))
         return Pictured(clean, pictures) if pictures else clean
 
-    async def start(self) -> None:
+    async def close(self) -> None:
+        """End the session and its process; wait at most `_END_TIMEOUT` seconds."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        connection.closing.set()
+        if self.state == "starting":
+            connection.scope.cancel()
+        await asyncio.wait([connection.task], timeout=_END_TIMEOUT)
+        self.state = "stopped"
+
+    async def _start(self) -> _Connection:
         """Start the server unless it runs. Raises UsageError, and ToolError if it fails."""
         async with self._starting:
-            if self.alive:
-                return
+            if (alive := self._get_alive()) is not None:
+                return alive
             await self.close()
             import_sdk()
             server = self.server.expand(DIVERTED.original_environment())
             for secret in server.secrets.values():
                 hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
-            self._errors = StderrTail(self._redaction)
-            self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()
-            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            # read the exception: asyncio would log it if nothing waits for `ready` any more
-            ready.add_done_callback(lambda done: done.exception())
+            connection = self._connection = _Connection(self._redaction)
             self.state = "starting"
-            self._task = asyncio.create_task(self._serve(server, self._errors, self._scope, ready))
+            connection.task = asyncio.create_task(self._serve(server, connection))
             try:
                 async with asyncio.timeout(START_TIMEOUT):
-                    await asyncio.shield(ready)
+                    await asyncio.shield(connection.ready)
             except TimeoutError:
-                await self._raise_failure(f"It did not answer within {START_TIMEOUT:g} seconds")
+                why = f"It did not answer within {START_TIMEOUT:g} seconds"
             except asyncio.CancelledError:
                 await self.close()
                 raise
             except Exception as fault:
-                await self._raise_failure(_explain_failure(fault, server, self._link.status))
+                why = _explain_failure(fault, server, connection.link.status)
+            else:
+                return connection
+            await self.close()
+            self.state = "failed"
+            text = f"The MCP server {quote_ascii(self.server.name)} could not be started. {why}"
+            raise ToolError(self._safe_text(text, connection.errors))
 
-    async def close(self) -> None:
-        """End the session and its process; wait at most `_END_TIMEOUT` seconds."""
-        self._closing.set()
-        task, self._task, self._client = self._task, None, None
-        if task is None:
-            return
-        if self.state == "starting" and self._scope is not None:
-            self._scope.cancel()  # unlike the task's own cancel, it lets the process be ended
-        await asyncio.wait([task], timeout=_END_TIMEOUT)
-        self.state = "stopped"
-
-    async def _request(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
-        """Make a request to the server, which starts if need be. Raises ToolError.
+    async def _request(
+        self, request: Callable[[Any], Awaitable[Any]], *, again: bool = False
+    ) -> Any:
+        """Make a request with the SDK's client; start the server if need be. Raises ToolError.
 
         `again`: the request is idempotent; it is repeated once after a lost connection.
         """
-        await self.start()
-        link, errors = self._link, self._errors
+        connection = await self._start()
         code: Any = None
         try:
-            return await request()
+            return await request(connection.client)
         except Exception as fault:  # the server's answer, a lost connection, an invalid result
             code = getattr(fault, "code", None)
             text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
-        if not (
-            link.ended.is_set() or code == _CLOSED_CODE or (self.server.url and _LOST_TEXT in text)
-        ):
+        is_lost = code == _CLOSED_CODE or (self.server.url and _LOST_TEXT in text)
+        if not (is_lost or connection.link.ended.is_set()):
             raise ToolError(self._safe_text(text))
         # unless another call that lost the same connection has started the server again meanwhile
-        if self._link is link:
+        if self._connection is connection:
             await self.close()
         if again:
             return await self._request(request)
         what = "closed the connection" if self.server.url else "ended"
-        raise ToolError(
-            self._safe_text(
-                f"The MCP server {quote_ascii(self.server.name)} {what} during the call. The next call starts it again",
-                errors,
-            )
-        )
+        text = f"The MCP server {quote_ascii(self.server.name)} {what} during the call. The next call starts it again"
+        raise ToolError(self._safe_text(text, connection.errors))
 
-    async def _serve(
-        self,
-        server: Server,
-        errors: StderrTail,
-        scope: anyio.CancelScope,
-        ready: asyncio.Future[None],
-    ) -> None:
-        """Hold the connection until it is closed or ends; `ready` gets the outcome of the start."""
-        mcp, closing, link = import_sdk(), self._closing, self._link
+    async def _serve(self, server: Server, connection: _Connection) -> None:
+        """Hold a connection until it is closed or ends."""
+        mcp, link = import_sdk(), connection.link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
-            with scope:
+            with connection.scope:
                 async with mcp.Client(
-                    connect_server(server, errors, link),
+                    connect_server(server, connection.errors, link),
                     client_info=mcp.Implementation(name="agent_nb", version=_version()),
                     elicitation_callback=self._elicit,
                 ) as client:
                     info = client.server_info
                     about = f"{info.name} {info.version}".strip() if info else ""
                     self.about = self._safe_text(about)[:_LONGEST_ABOUT]
-                    self._client, self.state = client, "running"
-                    ready.set_result(None)
-                    await _wait_for_any(closing, link.ended)
+                    connection.client, self.state = client, "running"
+                    connection.ready.set_result(None)
+                    await _wait_for_any(connection.closing, link.ended)
         except Exception as fault:
             why = fault
         finally:
+            connection.client = None
             link.ended.set()
-            errors.close_write_end()  # here too: a start that failed early has not called it
-            if self._link is link:  # no later start has replaced this connection
-                self._client = None
-                self.state = "stopped" if closing.is_set() else "crashed"
-            if not ready.done():
-                ready.set_exception(why)
-
-    async def _raise_failure(self, why: str) -> None:
-        """Clean up after a failed start, then raise ToolError with the reason `why`."""
-        await self.close()
-        self.state = "failed"
-        name = quote_ascii(self.server.name)
-        text = f"The MCP server {name} could not be started. {why}"
-        raise ToolError(self._safe_text(text, self._errors))
+            # here too: a start that failed early has not called it
+            connection.errors.close_write_end()
+            if self._connection is connection:  # `close` has not ended it
+                self.state = "crashed"
+            if not connection.ready.done():
+                connection.ready.set_exception(why)
 
     def _safe_text(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets, with the last text in `errors`, the server's stderr."""
@@ -236,6 +237,16 @@ class Session:
         """Answer a question of the server: ask the user of its call, else of the newest call."""
         newest = self._keyboards[-1] if self._keyboards else None
         return await answer_elicitation(self.server.name, params, _keyboard_of_call.get() or newest)
+
+
+async def _request_page(client: Any, cursor: str | None) -> Any:
+    """Return a page of the list of tools; `cursor`: where it begins, None: the first one."""
+    try:
+        async with asyncio.timeout(START_TIMEOUT):
+            return await client.list_tools(cursor=cursor)
+    except TimeoutError:
+        why = f"it did not list its tools within {START_TIMEOUT:g} seconds"
+        raise TimeoutError(why) from None
 
 
 async def _wait_for_any(*events: asyncio.Event) -> None:
