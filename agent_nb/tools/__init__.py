@@ -8,8 +8,9 @@ Order of imports, lowest level first: base, capture, chart_notes, docstrings, fi
   wrappers
 < command_line, display, failures, file_digests, known_types, reads, text_excerpt
 < charts, covered_code, frames, plain_values, running_call, signature
-< pictures
-< results, schema, source
+< pictures, schema, source
+< figures
+< results
 < call_displays, decorator, kernel_permissions, project_source
 < add_cell, describe, execution, files, mcp, policy, python, shell
 < approval, policy_file, toolset, variables
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .describe import list_variables as list_variables
     from .describe import user_variables as user_variables
     from .failures import convert_error as convert_error
+    from .figures import Figures as Figures
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
     from .known_types import public_name as public_name
     from .mcp.config_file import read_servers as read_servers
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from .offered_code import ADD_CELL as ADD_CELL
     from .offered_code import find_code_fault as find_code_fault
     from .paths import open_confined as open_confined
-    from .pictures import Figures as Figures
     from .policy import Policy as Policy
     from .policy_check import load_checked_policy as load_checked_policy
     from .policy_file import read_policy_offer as read_policy_offer
@@ -85,6 +86,7 @@ _NAMES = {
     "decorator": "as_tool clean_name",
     "describe": "describe_variable list_variables user_variables",
     "failures": "convert_error",
+    "figures": "Figures",
     "kernel_permissions": "KERNEL_PERMISSIONS",
     "known_types": "public_name",
     "mcp.config_file": "read_servers",
@@ -92,7 +94,6 @@ _NAMES = {
     "mcp.server": "Server",
     "offered_code": "ADD_CELL find_code_fault",
     "paths": "open_confined",
-    "pictures": "Figures",
     "policy": "Policy",
     "policy_check": "load_checked_policy",
     "policy_file": "read_policy_offer",

@@ -18,7 +18,7 @@ import msgspec
 
 from .base import Outcome
 from .charts import prefer_json
-from .pictures import Figures
+from .figures import Figures
 from .results import convert_formatted
 
 

@@ -33,7 +33,7 @@ from .call_displays import CallDisplays
 from .capture import OutputCapture
 from .decorator import is_async
 from .failures import convert_error
-from .pictures import Figures
+from .figures import Figures
 from .results import convert_result
 from .running_call import convert_update
 from .threads import Caught, Worker, catch_outcome

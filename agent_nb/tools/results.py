@@ -22,6 +22,7 @@ from . import display, pictures
 from .base import Outcome, Pictured
 from .chart_notes import remove_chart_notes, write_chart_note
 from .charts import chart_bundle
+from .figures import IN_CELL, Figures
 from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
 # the text or JSON that the model reads, and the MIME bundle that people see
@@ -32,7 +33,7 @@ def convert_result(
     value: Any,
     limit: int = LIMIT,
     render: Callable[[Any], dict[str, Any]] | None = None,
-    figures: pictures.Figures | None = None,
+    figures: Figures | None = None,
 ) -> Outcome:
     """Convert what a call returned to its outcome. Never raises.
 
@@ -46,7 +47,7 @@ def convert_result(
         return msgspec.structs.replace(value, content=content, display=shown)
     if isinstance(value, Pictured):
         return _convert_pictured(value, limit, render, figures)
-    figures = pictures.Figures() if figures is None else figures
+    figures = Figures() if figures is None else figures
     if chart := chart_bundle(value):
         content, bundle = _convert_chart(value, limit, chart, figures)
     else:
@@ -57,7 +58,7 @@ def convert_result(
     return Outcome("ok", content, bundle, attachments=figures.all)
 
 
-def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
+def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: Figures) -> Outcome:
     """Return the outcome of a cell from its last value, which the shell has formatted as `bundle`.
 
     All `figures` become attachments of the outcome, unless `value` is an Outcome.
@@ -79,13 +80,13 @@ def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.F
 
 
 def _convert_chart(
-    value: Any, limit: int, bundle: Mapping[str, Any], figures: pictures.Figures
+    value: Any, limit: int, bundle: Mapping[str, Any], figures: Figures
 ) -> _Converted:
     """Convert a chart or widget: its `bundle` goes to `figures`, its caption into the text."""
     content, _ = _convert_value(value, limit, figures)
     _, text = figures.add_display(bundle, below=False)
     # its plain text, which may stand above the caption, is in the result already
-    caption = text.removeprefix(f"{bundle.get('text/plain', pictures.IN_CELL)}\n")
+    caption = text.removeprefix(f"{bundle.get('text/plain', IN_CELL)}\n")
     return _join_lines(remove_chart_notes(content), caption), None
 
 
@@ -93,7 +94,7 @@ def _convert_pictured(
     value: Pictured,
     limit: int,
     render: Callable[[Any], dict[str, Any]] | None,
-    figures: pictures.Figures | None,
+    figures: Figures | None,
 ) -> Outcome:
     """Convert a Pictured: its content as any value, its pictures to attachments."""
     outcome = convert_result(value.content, limit, render, figures)
@@ -117,7 +118,7 @@ def _render(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
-def _convert_value(value: Any, limit: int, figures: pictures.Figures) -> _Converted:
+def _convert_value(value: Any, limit: int, figures: Figures) -> _Converted:
     """Convert a value and move its pictures to `figures`; a value that raises becomes its repr."""
     if value is None:
         return Outcome.NOTHING, None
@@ -126,7 +127,7 @@ def _convert_value(value: Any, limit: int, figures: pictures.Figures) -> _Conver
             plain = value.get("text/plain")
             lines = [figures.add(picture), *([plain] if isinstance(plain, str) and plain else [])]
             return clip_text(replace_surrogates("\n".join(lines)), limit), None
-        value = pictures.replace_pictures(value, figures)
+        value = pictures.replace_pictures(value, figures.add)
         rich = display.read_rich_bundle(value)
         if rich and (picture := pictures.picture_of_bundle(rich)):
             return figures.add(picture), None

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 from helpers.pictures import base64_of, png
 
-from agent_nb.tools import chart_notes, charts, pictures
+from agent_nb.tools import chart_notes, charts, figures
 from agent_nb.tools.base import Outcome, Pictured
 from agent_nb.tools.call_displays import CallDisplays
 from agent_nb.tools.capture import OutputCapture
+from agent_nb.tools.figures import Figures
 from agent_nb.tools.results import convert_result
 from agent_nb.wire.charts import PLOTLY, VEGA_LITE, WIDGET, Shown
 
@@ -89,7 +90,7 @@ def test_a_displayed_chart_has_its_text_its_name_and_what_to_install(displays):
 
 def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
     monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
-    monkeypatch.setattr(pictures, "draw_chart", lambda kind, chart: png(30, 20))
+    monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: png(30, 20))
     displays.take({PLOTLY: FIGURE}, "", update=False)
     assert displays.text == ["[shown in the cell]\n[figure 1: a Plotly chart]\n"]
     outcome = convert_result("done", figures=displays.figures)
@@ -124,7 +125,7 @@ def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch
 
 def test_a_chart_that_loads_something_is_not_drawn_either(displays, monkeypatch):
     drawn = []
-    monkeypatch.setattr(pictures, "draw_chart", lambda kind, chart: drawn.append(kind) or b"")
+    monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: drawn.append(kind) or b"")
     displays.take({VEGA_LITE: {"data": {"url": "https://a.example"}}}, "", update=False)
     assert displays.text == [
         "[an Altair chart is not kept as one: it loads something from an address]\n"
@@ -133,7 +134,7 @@ def test_a_chart_that_loads_something_is_not_drawn_either(displays, monkeypatch)
 
 
 def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
-    monkeypatch.setattr(pictures, "draw_chart", lambda kind, chart: png(30, 20))
+    monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: png(30, 20))
     displays.take({PLOTLY: {"data": ["x" * 2_000_000]}}, "", update=False)
     (shown,) = map(Shown, displays.all)
     assert not shown.display
@@ -203,3 +204,17 @@ def test_where_no_card_is_seen_a_display_is_shown_as_well():
     bundle = {"text/html": "<b>1</b>"}
     assert displays.take(bundle, "", update=False) == bundle
     assert len(displays.all) == 1
+
+
+def test_a_picture_that_is_shown_while_charts_are_drawn_is_kept(monkeypatch):
+    """A thread of the call may still display when the call has ended."""
+    collected = Figures()
+    collected.add_display({VEGA_LITE: {"$schema": "", "data": {"values": []}, "mark": "bar"}})
+
+    def draw_and_show(kind, chart):
+        collected.add(Figures.draw(png()))
+        return b""
+
+    monkeypatch.setattr(figures, "draw_chart", draw_and_show)
+    collected.draw_charts()
+    assert len(collected.all) == 2

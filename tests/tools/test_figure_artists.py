@@ -15,7 +15,7 @@ from agent_nb.record.figure_data import (
 )
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.tools.figure_artists import _read_numbers, read_figure_data
-from agent_nb.tools.pictures import Figures
+from agent_nb.tools.figures import Figures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")

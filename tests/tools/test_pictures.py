@@ -8,7 +8,8 @@ import pytest
 from helpers.pictures import attached, png
 
 from agent_nb.tools.base import Pictured, Update
-from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, replace_pictures
+from agent_nb.tools.figures import Figures
+from agent_nb.tools.pictures import MOST, NO_PICTURE, replace_pictures
 from agent_nb.tools.results import convert_result
 from agent_nb.tools.running_call import convert_update
 from agent_nb.wire import Shown
@@ -96,7 +97,7 @@ def test_pictures_inside_lists_and_objects_leave_words_there() -> None:
 
 def test_a_value_without_pictures_stays_the_same_object() -> None:
     value = {"rows": [[1, 2], (3, b"bytes")]}
-    assert replace_pictures(value, Figures()) is value
+    assert replace_pictures(value, Figures().add) is value
 
 
 def test_a_result_keeps_so_many_pictures_and_says_which_it_does_not_keep() -> None:

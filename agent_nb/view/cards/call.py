@@ -54,7 +54,7 @@ FAILED = ("error", "denied", "timeout")
 CELLS = ("python",)  # tools whose code runs as a cell
 # the text that Plotly and Altair print in place of a chart
 _CHART = re.compile(r"\A[\w.]*(?:Chart|Figure\w*)\(.*\)(?:\n|\Z)", re.DOTALL)
-IN_CELL = "[shown in the cell]\n"  # the line of a display without text (`tools.pictures.IN_CELL`)
+IN_CELL = "[shown in the cell]\n"  # the line of a display without text (`tools.figures.IN_CELL`)
 
 
 def card(state: CallCard, context: Context) -> Node:
