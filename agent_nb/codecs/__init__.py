@@ -5,11 +5,12 @@ Why: runs of other systems can then be shown, recorded and compared here, and ou
 Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
 one item by item as it arrives.
 
-Order of imports, lowest level first: call_matching, coerce, foreign_values, lines, losses,
-  passthrough, replies, sources, times, usage
-< framing, provenance, run_builder, writing
-< blocks, contract, value_losses
-< block_protocol, stream_decoder
+Order of imports, lowest level first: coerce, foreign_values, lines, losses, passthrough, replies,
+  sources, times, usage
+< call_matching, framing, provenance, writing
+< contract, run_builder, value_losses
+< block_form, blocks, stream_decoder
+< block_reader, block_writer
 < stream_encoder
 < base
 < ag_ui, agent_event, canonical, cogency, detect, loom, looopy, ui_message

@@ -185,7 +185,7 @@ class Blocks:
         self, block: OpenBlock, note: Mapping[str, Any] | None = None, **fields: Any
     ) -> Call:
         """Return the call that the deltas of `block` add up to."""
-        return self._event(Call, block, note, raw_args=block.text, **fields)
+        return self._event(Call, block, note, **{**fields, "raw_args": block.text})
 
     def _read_envelope(self, obj: Obj) -> tuple[float, Mapping[str, Any]]:
         """Return the time of a line (epoch seconds, 0: unknown), and the place of its block."""

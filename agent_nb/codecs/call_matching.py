@@ -15,9 +15,11 @@ Rules
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+
+from .foreign_values import arguments_of, text_of_arguments
 
 GUESS = "the oldest open call of this tool"
 REMEMBERED = 1024  # ended ids kept for late lines; bounded, since a stream may never end
@@ -66,6 +68,13 @@ class CallMatcher:
             if wire_id:
                 self._own_ids[wire_id] = call_id
         return call_id, not wire_id
+
+    def begin_call(self, name: str, wire_id: str, arguments: Any) -> dict[str, Any]:
+        """Open a call; return the fields of its event. `arguments`: an object, or its JSON text."""
+        call_id, synthetic = self.open_call(name, wire_id)
+        args, raw = arguments_of(arguments), text_of_arguments(arguments)
+        ids = {"call_id": call_id, "synthetic": synthetic, "name": name}
+        return {**ids, "args": args, "raw_args": raw}
 
     def state_of(self, wire_id: str) -> CallState:
         """Return whether the call with a wire id is open, over, or unknown ("")."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...events import End, EndStatus, Error, Event, Extension, Node, Result, RunStart, State
 from ...wire import as_dict
-from ..block_protocol import BlockForm
+from ..block_form import BlockForm
 from ..run_builder import Obj
 from ..writing import as_text
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 from ... import events
 from ...events import Event
 from ...wire import as_dict, as_list
-from ..block_protocol import BlockReader
-from ..foreign_values import arguments_of, text_of, text_of_arguments
+from ..block_reader import BlockReader
+from ..foreign_values import text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import LineHandlers, Obj, RunBuilder, drawn_by
@@ -115,11 +115,8 @@ class AgUiReader(BlockReader):
             if not isinstance(call, dict) or self._calls.state_of(wire_id):
                 continue
             function = as_dict(call.get("function"))
-            name, arguments = text_of(function, "name"), function.get("arguments")
-            call_id, synthetic = self._calls.open_call(name, wire_id)
-            fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
-            fields["args"] = arguments_of(arguments)
-            fields["raw_args"] = text_of_arguments(arguments)
+            name = text_of(function, "name")
+            fields = self._calls.begin_call(name, wire_id, function.get("arguments"))
             added.append(self._run.derived(events.Call, **fields))
         return added
 

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 from ... import events
 from ...events import Event
-from ..block_protocol import BlockForm, BlockWriter
+from ..block_form import BlockForm
+from ..block_writer import BlockWriter
 from ..contract import Options
 from ..framing import Item
 from ..losses import Losses

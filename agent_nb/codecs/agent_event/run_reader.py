@@ -20,7 +20,7 @@ from ...events import Event, progress_fields, result_fields
 from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, interrupt_fields, text_of, text_of_arguments
+from ..foreign_values import interrupt_fields, text_of
 from ..run_builder import LineHandlers, RunBuilder, UniqueIds, drawn_by, handler_of
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
@@ -110,11 +110,8 @@ class RunReader:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
-        arguments = obj.get("toolArgs")
-        call_id, synthetic = self._calls.open_call(name, wire_id)
-        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name}
-        args, raw = arguments_of(arguments), text_of_arguments(arguments)
-        return [self._run.line(events.Call, obj, args=args, raw_args=raw, **fields)]
+        fields = self._calls.begin_call(name, wire_id, obj.get("toolArgs"))
+        return [self._run.line(events.Call, obj, **fields)]
 
     def _progress(self, obj: Obj) -> list[Event]:
         """Read progress of a tool, or the event of a sub-agent in it."""

@@ -15,7 +15,7 @@ Rules
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from ... import events
 from ...events import Event
@@ -24,7 +24,7 @@ from ..blocks import Blocks
 from ..foreign_values import run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import LineHandlers, RunBuilder, UniqueIds, handler_of
+from ..run_builder import LineHandlers, RunBuilder, handler_of
 from ..usage import CHAT_NAMES, read_usage
 from .lines import (
     CANCELS,
@@ -38,6 +38,7 @@ from .lines import (
     payload_of,
     strip_envelope,
 )
+from .open_nodes import OpenNodes
 from .tools import KINDS, ToolFrames
 
 # `stop_reason` of a reply -> status of the end; any other reason means "ok"
@@ -47,20 +48,13 @@ _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
 _COUNTS = CHAT_NAMES | {"cached": "cached_tokens"}
 
 
-class _NodeRun(NamedTuple):
-    """A run of a node: its name, its `node_id` in the frames, and its span."""
-
-    name: str = ""
-    wire_id: str = ""
-    span: str = ""
-
-
 class Session:
     """Reads one session; `runs`: how many of its runs have begun, also before this reader."""
 
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
-        self._run = RunBuilder(NAME, draw_frame, self._locate)
+        self._nodes = OpenNodes()
+        self._run = RunBuilder(NAME, draw_frame, self._nodes.locate)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._first_run_id = ""  # kept for the session: its later runs have this id with `#n`
@@ -69,12 +63,10 @@ class Session:
 
     def _forget_run(self) -> None:
         """Set the state of a run to that before its first frame."""
-        self._spans = UniqueIds()
-        self._open_nodes: list[_NodeRun] = []  # the innermost last
-        self._newest_node = _NodeRun()  # open or not
-        self._nodes_entered = 0
+        self._nodes.clear()
+        self._tools.clear()
         self._has_run_start = self._cancelled = False
-        self._total = events.Counts()
+        self._total = events.Counts()  # of the usage frames
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
         self._awaiting: set[str] = set()  # calls that wait for approval
 
@@ -83,7 +75,7 @@ class Session:
         kind = frame.get("type")
         closing: list[Event] = []
         # frames may precede the `run_start` of their run; after a node or a start it begins another
-        may_begin_another = self._nodes_entered or self._has_run_start
+        may_begin_another = self._nodes.entered or self._has_run_start
         if not self._begun or (kind == "run_start" and may_begin_another):
             closing = self.close()
             self._begin(frame)
@@ -129,7 +121,6 @@ class Session:
         )
         self._first_run_id = first_id
         self._run.new_run(first_id if self.runs == 1 else f"{first_id}#{self.runs}")
-        self._tools.clear()
         self._forget_run()
         self._begun = True
 
@@ -152,25 +143,6 @@ class Session:
                 self._awaiting.clear()
         return new
 
-    def _locate(self, frame: Obj) -> Obj:
-        """Return the `path` of a frame: the span of the node that it names, else of the innermost.
-
-        A node inside a node is a run inside the run: its path is also its `span`.
-        """
-        wire_id = frame.get("node_id")
-        if isinstance(wire_id, str) and frame.get("type") != "got_expand":
-            newest = self._newest_node
-            path = newest.span if wire_id == newest.wire_id else wire_id
-        else:
-            path = self._innermost_span
-        is_nested = path in (node.span for node in self._open_nodes[1:])
-        return {"path": path, "span": path} if is_nested else {"path": path}
-
-    @property
-    def _innermost_span(self) -> str:
-        """The span of the innermost open node, "" if none is open."""
-        return self._open_nodes[-1].span if self._open_nodes else ""
-
     # The run and its nodes.
 
     def _run_start(self, frame: Obj) -> list[Event]:
@@ -181,34 +153,10 @@ class Session:
         return out
 
     def _enter(self, frame: Obj) -> list[Event]:
-        """Read the start of a node run; a repeated `node_id` gets another span."""
-        name = text_of(frame, "id")
-        wire_id = text_of(frame, "node_id") or f"run-{name}-{self._nodes_entered}"
-        self._nodes_entered += 1
-        span, parent = self._spans.take(wire_id), self._innermost_span
-        self._newest_node = _NodeRun(name, wire_id, span)
-        self._open_nodes.append(self._newest_node)
-        fields: Obj = {"phase": "enter", "span": span, "parent": parent, "path": parent}
-        return [self._run.line(events.Node, frame, name=name, **fields)]
+        return [self._run.line(events.Node, frame, **self._nodes.enter(frame))]
 
     def _exit(self, frame: Obj) -> list[Event]:
-        """Read the exit of a node, which ends the innermost open run of that name."""
-        name, result = text_of(frame, "id"), frame.get("result")
-        node = next((n for n in reversed(self._open_nodes) if n.name == name), None)
-        if node:
-            self._open_nodes.remove(node)
-        span = node.span if node else text_of(frame, "node_id") or f"run-{name}"
-        parent = self._innermost_span
-        fault = result.get("Err") if isinstance(result, dict) else None
-        text = f"error: {fault}" if isinstance(fault, str) else "ok"
-        fields: Obj = {
-            "name": name,
-            "phase": "exit",
-            "span": span,
-            "parent": parent,
-            "path": parent,
-            "result": text,
-        }
+        fields = self._nodes.exit(frame)
         return [*self._tools.close_unfinished_calls(), self._run.line(events.Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:

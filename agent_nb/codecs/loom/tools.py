@@ -20,7 +20,7 @@ from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..blocks import Blocks, OpenBlock
 from ..call_matching import CallMatcher
-from ..foreign_values import arguments_of, parse_json, text_of, text_of_arguments
+from ..foreign_values import parse_json, text_of
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
@@ -87,15 +87,13 @@ class ToolFrames:
     def _call(self, frame: Obj) -> list[Event]:
         """Read a whole call; chunks that came before hold the text of its arguments."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
-        args, raw = arguments_of(frame.get("arguments")), text_of_arguments(frame.get("arguments"))
         if self._calls.state_of(wire_id) == "open":
             return [*self._close_unfinished_call(name, wire_id), *self._unknown(frame)]
         block = self._arguments.take(name, wire_id)
         wire = wire_id or (call_id_of(block) if block is not None else "")
-        call_id, synthetic = self._calls.open_call(name, wire)
-        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
+        fields = self._calls.begin_call(name, wire, frame.get("arguments"))
         if block is None:
-            return [self._run.line(Call, frame, raw_args=raw, **fields)]
+            return [self._run.line(Call, frame, **fields)]
         event = self._blocks.complete_call(block, **fields)
         return [self._run.add_note(event, {"call": note_difference(frame, draw_frame(event))})]
 

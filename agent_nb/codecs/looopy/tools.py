@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ...wire import as_dict
 from ..call_matching import CallMatcher, Match
-from ..foreign_values import arguments_of, fraction_of, is_number, text_of, text_of_arguments
+from ..foreign_values import arguments_of, fraction_of, is_number, text_of
 from ..run_builder import LineHandlers, RunBuilder
 from .lines import Obj, plain_prompt, strip_envelope
 
@@ -73,10 +73,9 @@ class ToolEvents:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "open":
             return self._unknown(obj)
-        args, raw = arguments_of(obj.get("arguments")), text_of_arguments(obj.get("arguments"))
-        call_id, synthetic = self._calls.open_call(name, wire_id)
-        fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
-        return [self._run.line(Call, obj, raw_args=raw, **fields)]
+        return [
+            self._run.line(Call, obj, **self._calls.begin_call(name, wire_id, obj.get("arguments")))
+        ]
 
     def _about_call(self, cls: type[Event], obj: Obj, match: Match, **fields: Any) -> list[Event]:
         """Return the event of an object about a call, after the call itself if that is new."""

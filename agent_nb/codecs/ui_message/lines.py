@@ -12,7 +12,7 @@ from typing import Any
 
 from ... import events
 from ...wire import as_dict
-from ..block_protocol import BlockForm
+from ..block_form import BlockForm
 from ..foreign_values import fraction_of
 from ..run_builder import Obj
 from ..writing import as_text

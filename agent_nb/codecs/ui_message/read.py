@@ -1,6 +1,6 @@
 """Read the chunks of the UI message stream into our events (mapping: the package's docstring).
 
-Why apart from `block_protocol`: calls, outputs and steps are this protocol's own.
+Why apart from `block_reader`: calls, outputs and steps are this protocol's own.
 
 Rules
 - These become extensions with the original content: an end whose block is not open, a delta of a
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ... import events
 from ...events import Event
 from ...wire import as_dict
-from ..block_protocol import BlockReader
+from ..block_reader import BlockReader
 from ..foreign_values import interrupt_fields, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses

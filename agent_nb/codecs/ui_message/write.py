@@ -3,7 +3,7 @@
 Why: `useChat` of the Vercel AI SDK can then show runs of ours.
 
 Rules
-- Chunks that were read from this format are written as they came (`passthrough`, `block_protocol`).
+- Chunks that were read from this format are written as they came (`passthrough`, `block_writer`).
 - A run of ours is one message: `start`, its model requests as steps, `finish` or `abort`. SSE
   frames end with `[DONE]`, if any were written. Each block of ours gets a new id.
 - Progress of a running tool is a preliminary output; the last output is the result.
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from ... import events
 from ...events import Event
-from ..block_protocol import BlockWriter
+from ..block_writer import BlockWriter
 from ..contract import Options
 from ..foreign_values import CAUSES
 from ..framing import RAW, Item

@@ -1,7 +1,4 @@
-"""Read and write protocols whose blocks have start, delta and end lines with the block's id.
-
-Why shared: the blocks of AG-UI and of the UI message stream differ in the names of their lines only
-(`BlockForm`). The reader and the writer of each extend the two classes here.
+"""Read protocols whose blocks have start, delta and end lines (`block_form`).
 
 Rules
 - A stream holds any number of runs, one after the other. A run may lack its start line; a second
@@ -19,46 +16,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import msgspec
-
-from ..events import Call, Delta, Event, Extension, Respond, Think, User
+from ..events import Call, Event, Respond, Think, User
 from ..wire import as_dict
+from .block_form import BlockForm
 from .blocks import Blocks, OpenBlock
 from .call_matching import CallMatcher
 from .foreign_values import parse_json, run_id, text_of
-from .passthrough import note_difference, restore_object
-from .provenance import note_of
-from .run_builder import (
-    Drawings,
-    EventHandlers,
-    LineHandlers,
-    Obj,
-    RunBuilder,
-    UniqueIds,
-    handler_of,
-)
-from .writing import LiveBlocks, restore_line, split_block, split_delta_lines
+from .passthrough import note_difference
+from .run_builder import LineHandlers, Obj, RunBuilder, UniqueIds, handler_of
 
 _CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
-
-
-class BlockForm(msgspec.Struct, frozen=True):
-    """How a protocol writes one kind of block.
-
-    `of`: the kind of event that the block becomes. `start`, `delta`, `end`: the types of its lines.
-    `id`, `text`: the fields of a line that hold the block's id, and the text of a delta.
-    """
-
-    of: str
-    start: str
-    delta: str
-    end: str
-    id: str
-    text: str = "delta"
-
-    def key(self, obj: Obj) -> str:
-        """Return the key, unique in the stream, of the block that a line names."""
-        return f"{self.start}:{text_of(obj, self.id)}"
 
 
 class BlockReader(ABC):
@@ -178,107 +145,3 @@ class BlockReader(ABC):
 def _wire_id(block: OpenBlock) -> str:
     """Return the id that the stream gave a block; see `BlockForm.key`."""
     return block.key.partition(":")[2]
-
-
-class BlockWriter(ABC):
-    """Writes the events of any number of runs; a subclass adds the lines of its protocol."""
-
-    NAME: ClassVar[str]
-    #: Kind of event -> the method that writes it; events of other kinds are not written.
-    HANDLERS: ClassVar[EventHandlers]
-    #: Kind of a block's event -> its form.
-    FORM_OF: ClassVar[Mapping[str, BlockForm]]
-    #: Kind of any other event -> the function that draws its line.
-    DRAW: ClassVar[Drawings]
-    #: Whether a delta without text has a line.
-    WRITES_EMPTY_DELTAS: ClassVar[bool]
-
-    def __init__(self) -> None:
-        self._live = LiveBlocks()
-        self._block_ids: dict[str, str] = {}  # open block -> its id on the wire
-        self._count = 0  # the ids so far
-
-    def write_objects(self, event: Event) -> list[Obj]:
-        """Return the objects of one event, an imported one as it came."""
-        note = note_of(event, self.NAME)
-        if note is not None:
-            return [] if note.get("derived") else self._imported(event, note)
-        handler = self.HANDLERS.get(type(event))
-        return handler(self, event) if handler else []
-
-    # Runs of our own.
-
-    def _block_id(self, event: Any) -> str:
-        """Return the id of a block on the wire; forget it when the block closes."""
-        if isinstance(event, Delta):
-            if event.block not in self._block_ids:
-                self._block_ids[event.block] = self._new_id(event)
-            return self._block_ids[event.block]
-        return self._block_ids.pop(event.block, "") or self._new_id(event)
-
-    @abstractmethod
-    def _new_id(self, event: Any) -> str:
-        """Return an id for a block that has none yet."""
-
-    def _start_block(self, form: BlockForm, ids: Obj) -> list[Obj]:
-        return [{"type": form.start, **ids}]
-
-    def _end_block(self, form: BlockForm, ids: Obj) -> list[Obj]:
-        return [{"type": form.end, **ids}]
-
-    def delta(self, event: Delta) -> list[Obj]:
-        """Write a delta of a text or a thought; the first of its block also starts the block."""
-        form = self.FORM_OF.get(event.of)
-        if form is None or form.of == "call":  # a call's id is known when it is complete
-            return []
-        ids = {form.id: self._block_id(event)}
-        start = self._start_block(form, ids) if self._live.add(event) else []
-        if not event.text and not self.WRITES_EMPTY_DELTAS:
-            return start
-        return [*start, {"type": form.delta, **ids, form.text: event.text}]
-
-    def block(self, event: Think | Respond) -> list[Obj]:
-        """Write the end of a block; if its deltas were not written live, write the whole block."""
-        form = self.FORM_OF[event.type]
-        ids = {form.id: self._block_id(event)}
-        ending = self._end_block(form, ids)
-        if self._live.take(event):
-            return ending
-        texts = [text for text, _ in split_block(event) if text]
-        content = [{"type": form.delta, **ids, form.text: text} for text in texts]
-        return [*self._start_block(form, ids), *content, *ending]
-
-    def extension(self, event: Extension) -> list[Obj]:
-        """Write an extension of this format; extensions of other formats have no line."""
-        return [self.DRAW[Extension](event)] if event.namespace == self.NAME else []
-
-    # Runs that were read from this format.
-
-    def _imported(self, event: Event, note: Obj) -> list[Obj]:
-        if isinstance(event, Delta):
-            return self._imported_delta(event, note)
-        if isinstance(event, Think | Respond | Call | User) and event.type in self.FORM_OF:
-            return self._imported_block(event, note)
-        return restore_line(event, note, self.DRAW)
-
-    def _imported_delta(self, event: Delta, note: Obj) -> list[Obj]:
-        form = self.FORM_OF.get(event.of)
-        if form is None:
-            return []
-        self._live.add(event)
-        start = note.get("start")
-        if isinstance(start, dict):
-            return [restore_object({"type": form.start}, start)]
-        return [restore_object({"type": form.delta, form.text: event.text}, note)]
-
-    def _imported_block(self, event: Think | Respond | Call | User, note: Obj) -> list[Obj]:
-        """Write a stored block, or only its end if its deltas have been written."""
-        form, start, end = self.FORM_OF[event.type], note.get("start"), note.get("end")
-        out: list[Obj] = []
-        if not self._live.take(event, str(note.get("block", ""))):
-            out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
-            out += [
-                restore_object({"type": form.delta, form.text: text}, n)
-                for text, n in split_delta_lines(event, note, {})
-            ]
-        return [*out, restore_object({"type": form.end}, end)] if isinstance(end, dict) else out
