@@ -9,7 +9,7 @@ texts, which `key_forms` describes and `key_search` finds.
 Order of imports, lowest level first: compression, console, exif, gif, hidden_characters, key_forms,
   picture_size, plain_values, sse, surrogates, text_limits, unpicklable
 < jpeg, json_text, key_search, webp
-< media, redact
+< chart_safety, media, redact
 < charts
 """
 

@@ -7,7 +7,7 @@ from agent_nb.notebook.cell import display as module
 from agent_nb.notebook.cell.display import EMPTY_OUTPUT, Display
 from agent_nb.notebook.identity import Cell
 from agent_nb.notebook.options import Options
-from agent_nb.wire.charts import PLOTLY
+from agent_nb.wire.chart_safety import PLOTLY
 
 FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
 CHART = {"media_type": PLOTLY, "data": "", "display": {PLOTLY: FIGURE}}

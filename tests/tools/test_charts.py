@@ -14,7 +14,8 @@ from agent_nb.tools.call_displays import CallDisplays
 from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.figures import Figures
 from agent_nb.tools.results import convert_result
-from agent_nb.wire.charts import PLOTLY, VEGA_LITE, WIDGET, Shown
+from agent_nb.wire.chart_safety import PLOTLY, VEGA_LITE
+from agent_nb.wire.charts import WIDGET, Shown
 
 FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
 

@@ -9,7 +9,8 @@ from agent_nb.record.packing import Packer, home_at
 from agent_nb.view import nodes
 from agent_nb.view.bundle import make_bundle, make_parts
 from agent_nb.view.draw.markdown import row as draw_row
-from agent_nb.wire.charts import PLOTLY, WIDGET
+from agent_nb.wire.chart_safety import PLOTLY
+from agent_nb.wire.charts import WIDGET
 
 FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
 CHART = {

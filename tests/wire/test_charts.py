@@ -3,7 +3,8 @@
 import pytest
 from helpers.pictures import attached, png
 
-from agent_nb.wire.charts import LARGEST, PLOTLY, VEGA, VEGA_LITE, Shown
+from agent_nb.wire.chart_safety import LARGEST, PLOTLY, VEGA, VEGA_LITE
+from agent_nb.wire.charts import Shown
 
 BARS = {"mark": "bar", "data": {"values": [{"a": 1, "url": "https://a.example"}]}, "encoding": {}}
 FIGURE = {"data": [{"type": "bar", "x": [1], "y": [2]}], "layout": {"title": {"text": "http://a"}}}
