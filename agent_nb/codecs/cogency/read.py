@@ -21,25 +21,15 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder, handler_of
-from .lines import (
-    NAME,
-    OUTCOMES,
-    SHIFTS,
-    STATUS,
-    Obj,
-    draw_batch,
-    draw_line,
-    draw_piece,
-    read_counts,
-    time_of,
-)
+from . import lines
+from .lines import NAME, SHIFTS, Obj
 
 _INTERRUPTS = ("interrupt", "cancelled")
 _TEXTS: dict[str, type[Event]] = {"user": events.User, "respond": events.Respond}
 # status in an entry of a batch -> ours
 _BATCH_STATUS: dict[str, events.ResultStatus] = {
     "success": "ok",
-    **{status: status for status in OUTCOMES if status != "ok"},
+    **{status: status for status in lines.OUTCOMES if status != "ok"},
 }
 
 
@@ -47,7 +37,7 @@ class CogencyReader:
     """Reads any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, draw_line, lambda obj: {"ts": time_of(obj)})
+        self._run = RunBuilder(NAME, lines.draw_line, lambda obj: {"ts": lines.time_of(obj)})
         self._thoughts = Blocks(self._run, SHIFTS)
         self._first_line: Obj | None = None  # the first line of a thought, until the next line
         self._calls = CallMatcher()
@@ -98,7 +88,7 @@ class CogencyReader:
         if metric_count:
             note["held"] = metric_count
         status = "interrupted" if self._interrupted else "ok"
-        return [self._run.make(events.End, note, ts=time_of(obj), status=status)]
+        return [self._run.make(events.End, note, ts=lines.time_of(obj), status=status)]
 
     def _text(self, obj: Obj) -> list[Event]:
         return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
@@ -116,7 +106,7 @@ class CogencyReader:
 
     def _read_piece(self, obj: Obj) -> list[Event]:
         text = text_of(obj, "content")
-        return self._thoughts.delta("think", text, obj, draw_piece(text))
+        return self._thoughts.delta("think", text, obj, lines.draw_piece(text))
 
     def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
         """Return the thought that ends here; a thought of a single line has no deltas."""
@@ -169,9 +159,9 @@ class CogencyReader:
         display = None
         if isinstance(outcome, str):
             # the outcome names the status more exactly, unless it contradicts the error
-            if (STATUS.get(outcome, "ok") == "ok") != bool(error):
-                status = STATUS.get(outcome, status)
-            if outcome not in (OUTCOMES[status], content):
+            if (lines.STATUS.get(outcome, "ok") == "ok") != bool(error):
+                status = lines.STATUS.get(outcome, status)
+            if outcome not in (lines.OUTCOMES[status], content):
                 display = {"text/plain": outcome}
         fields: Obj = {**call, "content": content, "status": status, "display": display}
         return [*implicit, self._shaped_line(events.Result, obj, form, **fields)]
@@ -179,7 +169,9 @@ class CogencyReader:
     def _shaped_line(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
         """Return the event of a line whose shape is `form` (see `lines.FORMS`)."""
         note = {"form": form} if form else {}
-        return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
+        return self._run.line(
+            cls, obj, note, draw=lambda event: lines.draw_line(event, form), **fields
+        )
 
     def _batch_results(self, obj: Obj, entries: list[Obj]) -> list[Event]:
         """Read the results of a batch; the note of the first one restores their common line."""
@@ -193,11 +185,11 @@ class CogencyReader:
                 "status": _BATCH_STATUS.get(text_of(entry, "status"), "error"),
                 "content": entry.get("content", ""),
                 "display": {"text/plain": outcome} if isinstance(outcome, str) else None,
-                "ts": time_of(obj),
+                "ts": lines.time_of(obj),
             }
             results.append(self._run.derived(events.Result, **fields))
             out += [*implicit, results[-1]]
-        note = {"batch": len(results), **note_difference(obj, draw_batch(results))}
+        note = {"batch": len(results), **note_difference(obj, lines.draw_batch(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
         return [first if event is results[0] else event for event in out]
 
@@ -208,11 +200,11 @@ class CogencyReader:
         """
         name = tool or self._calls.tool_of(self._calls.oldest())
         match = self._calls.match_result(name)
-        implicit = self._run.implicit_call(match, "", name=name, ts=time_of(obj))
+        implicit = self._run.implicit_call(match, "", name=name, ts=lines.time_of(obj))
         return {"call_id": match.call_id, "name": name}, implicit
 
     def _metric(self, obj: Obj) -> list[Event]:
-        step, total = read_counts(obj.get("step")), read_counts(obj.get("total"))
+        step, total = lines.read_counts(obj.get("step")), lines.read_counts(obj.get("total"))
         return [self._run.line(events.Metric, obj, step=step, total=total)]
 
     def _error(self, obj: Obj) -> list[Event]:

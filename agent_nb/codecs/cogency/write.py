@@ -17,19 +17,8 @@ from ..losses import Losses
 from ..passthrough import restore_object
 from ..provenance import is_derived, note_of
 from ..writing import split_with_notes
-from .lines import (
-    DRAW,
-    NAME,
-    SHIFTS,
-    STATUS,
-    Obj,
-    choose_outcome,
-    draw_batch,
-    draw_counts,
-    draw_line,
-    draw_piece,
-    read_counts,
-)
+from . import lines
+from .lines import DRAW, NAME, SHIFTS, Obj
 
 _NO_DISPLAY = "only a line of plain text has a place (outcome), which an error's message takes"
 
@@ -116,7 +105,10 @@ class CogencyWriter:
             return [*metrics, *self._release_batch()] if batch_size == 1 else metrics
         if isinstance(event, Think) and own_note is not None:  # {}: the lines were as ours
             pieces = split_with_notes(event, note, SHIFTS)
-            return [*metrics, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
+            return [
+                *metrics,
+                *(Item(restore_object(lines.draw_piece(text), n)) for text, n in pieces),
+            ]
         return [*metrics, Item(self._line_with_tool(event))]
 
     def _release_batch(self) -> list[Item]:
@@ -124,7 +116,7 @@ class CogencyWriter:
         results, self._batch = self._batch, []
         if not results:
             return []
-        return [Item(restore_object(draw_batch(results), note_of(results[0], NAME) or {}))]
+        return [Item(restore_object(lines.draw_batch(results), note_of(results[0], NAME) or {}))]
 
     def _count_losses(self, event: Event) -> None:
         """Count the parts of carried fields that the format cannot hold."""
@@ -134,14 +126,16 @@ class CogencyWriter:
             self._count_result_losses(event)
         if isinstance(event, Metric):
             counts = (event.step, event.total)
-            if any(c != read_counts(draw_counts(c)) for c in counts):
+            if any(c != lines.read_counts(lines.draw_counts(c)) for c in counts):
                 self._losses.add("metric.step", "only input, output and duration are counted here")
 
     def _count_result_losses(self, event: Result) -> None:
         display = event.display or {}
         text = display.get("text/plain")
         is_outcome = display.keys() == {"text/plain"} and isinstance(text, str)
-        if display and not (is_outcome and text not in STATUS and text == choose_outcome(event)):
+        if display and not (
+            is_outcome and text not in lines.STATUS and text == lines.choose_outcome(event)
+        ):
             self._losses.add("result.display", _NO_DISPLAY)
         if text is not None and event.status not in ("ok", "error"):
             reason = "the outcome is a text; only success and error are distinguished"
@@ -153,8 +147,8 @@ def _line(event: Event) -> Obj:
     note = note_of(event, NAME)
     if note is not None:
         form = note.get("form")
-        return restore_object(draw_line(event, form if isinstance(form, str) else ""), note)
-    line = draw_line(event)
+        return restore_object(lines.draw_line(event, form if isinstance(form, str) else ""), note)
+    line = lines.draw_line(event)
     if isinstance(event, Result):
-        line["payload"]["outcome"] = choose_outcome(event)
+        line["payload"]["outcome"] = lines.choose_outcome(event)
     return line | ({"timestamp": event.ts} if event.ts else {})

@@ -26,23 +26,13 @@ from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import LineHandlers, RunBuilder, handler_of
 from ..usage import CHAT_NAMES, read_usage
-from .lines import (
-    CANCELS,
-    NAME,
-    SHIFTS,
-    STOPS,
-    Obj,
-    draw_chunk,
-    draw_frame,
-    draw_reply,
-    payload_of,
-    strip_envelope,
-)
+from . import lines
+from .lines import NAME, SHIFTS, Obj
 from .open_nodes import OpenNodes
 from .tools import KINDS, ToolFrames
 
 # `stop_reason` of a reply -> status of the end; any other reason means "ok"
-_STATUS = {word: status for status, word in STOPS.items()}
+_STATUS = {word: status for status, word in lines.STOPS.items()}
 # types whose frames may continue an open text or call; any other closes the text
 _PIECES = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
 _COUNTS = CHAT_NAMES | {"cached": "cached_tokens"}
@@ -54,7 +44,7 @@ class Session:
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
         self._nodes = OpenNodes()
-        self._run = RunBuilder(NAME, draw_frame, self._nodes.locate)
+        self._run = RunBuilder(NAME, lines.draw_frame, self._nodes.locate)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._first_run_id = ""  # kept for the session: its later runs have this id with `#n`
@@ -170,7 +160,7 @@ class Session:
         status = _STATUS.get(stop, "ok") if isinstance(stop, str) else self._implied_status()
         reason = stop if isinstance(stop, str) and status == "ok" else ""
         form = text_of(frame, "type")
-        drawn = draw_reply(self._answer.text, status, reason, form)
+        drawn = lines.draw_reply(self._answer.text, status, reason, form)
         note = {**({"form": form} if form else {}), **note_difference(frame, drawn)}
         out.append(self._run.make(events.End, note, status=status, finish_reason=reason))
         self._begun = False
@@ -209,7 +199,7 @@ class Session:
         text = frame.get("content")
         if not isinstance(text, str):
             return [*self._texts.close(), *self._unknown(frame)]
-        key, drawn = text_of(frame, "id"), draw_chunk(of, text)
+        key, drawn = text_of(frame, "id"), lines.draw_chunk(of, text)
         return self._texts.delta(of, text, frame, drawn, key=key)
 
     # The rest.
@@ -224,7 +214,9 @@ class Session:
 
     def _checkpoint(self, frame: Obj) -> list[Event]:
         return [
-            self._run.line(events.State, frame, kind="checkpoint", payload=strip_envelope(frame))
+            self._run.line(
+                events.State, frame, kind="checkpoint", payload=lines.strip_envelope(frame)
+            )
         ]
 
     def _custom(self, frame: Obj) -> list[Event]:
@@ -245,7 +237,7 @@ class Session:
         ]
 
     def _unknown(self, frame: Obj) -> list[Event]:
-        return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
+        return [self._run.extension(frame, text_of(frame, "type"), lines.payload_of(frame))]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[LineHandlers] = {
@@ -260,5 +252,5 @@ class Session:
         "custom": _custom,
         "checkpoint": _checkpoint,
         "error": _error,
-        **dict.fromkeys(CANCELS, _cancel),
+        **dict.fromkeys(lines.CANCELS, _cancel),
     }

@@ -28,20 +28,8 @@ from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import LineHandlers, RunBuilder, drawn_by
 from ..times import read_epoch
-from .lines import (
-    DRAW,
-    ENDED,
-    NAME,
-    SHIFTS,
-    Obj,
-    TaskStatus,
-    draw_complete,
-    draw_delta,
-    read_attributes,
-    read_counts,
-    read_status,
-    strip_envelope,
-)
+from . import lines
+from .lines import DRAW, NAME, SHIFTS, Obj
 from .tools import KINDS, ToolEvents
 
 
@@ -69,7 +57,7 @@ class Task:
         self._answer = StreamedAnswer(span)
         self._request_count = 0
         self._request_span = ""  # the span of the open model request
-        self._status = TaskStatus()  # the newest
+        self._status = lines.TaskStatus()  # the newest
         self._total = events.Counts()
         self._ts = 0.0  # the time of the newest object (epoch seconds)
 
@@ -153,9 +141,9 @@ class Task:
 
     def _read_status(self, obj: Obj) -> list[Event]:
         """Read a status; `failed` and `canceled` are also an error and an interrupt."""
-        payload = strip_envelope(obj)
+        payload = lines.strip_envelope(obj)
         out: list[Event] = [self._run.line(events.State, obj, kind="status", payload=payload)]
-        status = self._status = read_status(payload)
+        status = self._status = lines.read_status(payload)
         if status.state == "failed":
             out.append(self._derived(events.Error, message=status.message))
         elif status.state == "canceled":
@@ -165,7 +153,7 @@ class Task:
 
     def _implied_status(self) -> Any:
         """Return the end status that the newest status of the task implies, or ""."""
-        status = ENDED.get(self._status.state, "")
+        status = lines.ENDED.get(self._status.state, "")
         if status == "interrupted" and self._status.cause in ("timeout", "limit"):
             return "limit"
         return status
@@ -187,7 +175,9 @@ class Task:
         return [*out, self._run.line(events.End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
-        return [self._run.line(events.State, obj, kind="checkpoint", payload=strip_envelope(obj))]
+        return [
+            self._run.line(events.State, obj, kind="checkpoint", payload=lines.strip_envelope(obj))
+        ]
 
     # Text.
 
@@ -196,17 +186,20 @@ class Task:
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
         self._streamed_text += text
-        return self._text.delta("respond", text, obj, draw_delta(text))
+        return self._text.delta("respond", text, obj, lines.draw_delta(text))
 
     def _complete(self, obj: Obj) -> list[Event]:
         """Read the end of a text: close the block, or read the text that was not streamed."""
         streamed, self._streamed_text = self._streamed_text, ""
         text = obj.get("content")
-        note = {"complete": note_difference(obj, draw_complete(streamed))}
+        note = {"complete": note_difference(obj, lines.draw_complete(streamed))}
         if self._text.open_text is not None:
             out = self._text.close(note)
         elif not streamed and isinstance(text, str) and text:
-            whole_note = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
+            whole_note = {
+                "form": "whole",
+                "complete": note_difference(obj, lines.draw_complete(text)),
+            }
             out = [self._run.make(events.Respond, whole_note, content=text, **self._envelope(obj))]
         else:
             out = self._unknown(obj)
@@ -218,7 +211,11 @@ class Task:
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
         content = text if isinstance(text, str) else ""
-        return [self._run.line(events.Think, obj, content=content, attributes=read_attributes(obj))]
+        return [
+            self._run.line(
+                events.Think, obj, content=content, attributes=lines.read_attributes(obj)
+            )
+        ]
 
     def _message(self, obj: Obj) -> list[Event]:
         message = as_dict(obj.get("message"))
@@ -229,7 +226,7 @@ class Task:
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
-        step = read_counts(obj)
+        step = lines.read_counts(obj)
         self._total += step
         return [self._run.line(events.Metric, obj, step=step, total=self._total)]
 
@@ -242,7 +239,7 @@ class Task:
         fields: Obj = {
             "span": self._request_span,
             "parent": self.span,
-            "data": {**strip_envelope(obj), "internal": True},
+            "data": {**lines.strip_envelope(obj), "internal": True},
         }
         return [*out, self._run.line(events.Node, obj, name="llm", phase="enter", **fields)]
 
@@ -264,7 +261,7 @@ class Task:
         return self._unknown(obj)
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
+        return [self._run.extension(obj, obj["kind"], lines.strip_envelope(obj))]
 
     #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
     HANDLERS: ClassVar[LineHandlers] = {
