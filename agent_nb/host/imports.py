@@ -152,13 +152,10 @@ def import_library(name: str) -> ModuleType | None:
 def find_library(name: str) -> ModuleSpec | None:
     """Return the spec of the installed module `name`, or None, without importing it."""
     loaded = sys.modules.get(name)
-    # ValueError: a module without a spec
-    with suppress(ImportError, ValueError):
-        return (
-            importlib.util.find_spec(name)
-            if loaded is None or not is_from_project(loaded)
-            else None
-        )
+    if loaded is not None and is_from_project(loaded):
+        return None
+    with suppress(ImportError, ValueError):  # ValueError: a module without a spec
+        return importlib.util.find_spec(name)
     return None
 
 

@@ -36,6 +36,10 @@ _MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose"
 # provider -> its default model; `config.KNOWN` has the default models of well-known endpoints
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
 LOCAL = "local/smollm2"  # the embedded model
+# settings of an endpoint that are options of a provider under the same name
+_SAME_OPTIONS = (
+    "headers", "timeouts", "dialect", "context", "cache", "vision", "rpm", "concurrency",
+)  # fmt: skip
 _NO_MODEL = """There is no model to run. Choose one of these ways:
   -m provider/name in the cell, for example -m openai/gpt-5-mini
   %config AgentMagics.model = "provider/name" in the notebook
@@ -180,18 +184,9 @@ def _model_at(endpoint: config.Endpoint, label: str, name: str) -> Model:
 
 def _options(endpoint: config.Endpoint) -> dict[str, Any]:
     """Return the settings of an endpoint as options of a provider."""
-    needed = {"variables": (endpoint.key,), "needs_key": True} if endpoint.key else {}
-    return needed | {
-        "headers": endpoint.headers,
-        "timeouts": endpoint.timeouts,
-        "dialect": endpoint.dialect,
-        "context": endpoint.context,
-        "prices": by_model(endpoint.prices),
-        "cache": endpoint.cache,
-        "vision": endpoint.vision,
-        "rpm": endpoint.rpm,
-        "concurrency": endpoint.concurrency,
-    }
+    key = {"variables": (endpoint.key,), "needs_key": True} if endpoint.key else {}
+    same = {name: getattr(endpoint, name) for name in _SAME_OPTIONS}
+    return {**key, **same, "prices": by_model(endpoint.prices)}
 
 
 def list_prefixes() -> list[str]:

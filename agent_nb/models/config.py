@@ -47,7 +47,6 @@ from __future__ import annotations
 
 import os
 import tomllib
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -103,10 +102,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @staticmethod
     def path() -> Path:
         """Return the path of the configuration file, whether it exists or not."""
-        named = os.environ.get("AGENT_NB_CONFIG")
-        if named:
-            return Path(os.path.expanduser(named))
-        return _own_file(*(os.environ.get(name) for name in _HOME_VARIABLES))
+        import platformdirs
+
+        if file := os.environ.get("AGENT_NB_CONFIG"):
+            return Path(os.path.expanduser(file))
+        return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
 
     @classmethod
     def load(cls, *, lenient: bool = False) -> Config:
@@ -169,21 +169,6 @@ _SERVERS = {
     "moonshot": ("https://api.moonshot.ai/v1", ""),
 }
 KNOWN = {label: Endpoint(base_url=url, model=model) for label, (url, model) in _SERVERS.items()}
-
-
-# the variables from which platformdirs finds the user's configuration folder
-_HOME_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
-
-
-@lru_cache(8)
-def _own_file(*homes: str | None) -> Path:
-    """Return the user's own configuration file.
-
-    `homes`, the values of `_HOME_VARIABLES`, only key the cache: platformdirs reads them itself.
-    """
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
 
 
 def _describe(config: Config) -> str:

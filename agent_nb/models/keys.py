@@ -10,7 +10,7 @@ Rules
 - The keys of a folder's `.env` are used only once the user allows it (`host.trust`): the owner of
   such a key can read the prompts.
 - Keys and other secrets in `.env` are redacted, whether they are used or not.
-- The keyring is written to only on request.
+- A key is put into the keyring only on request.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..errors import UsageError
 from ..host import DIVERTED, Offer, import_library, is_from_project, read_dotenv, without_project
@@ -37,8 +36,8 @@ _other_secrets: set[str] = set()  # secrets of this session that are not keys
 class Key(Unpicklable):
     """A key and where it comes from; its repr hides the value.
 
-    `VARIABLES`: the environment variables of each known provider, the recommended one first. In the
-    methods, `variables` names others to look for instead.
+    `VARIABLES`: the environment variables of each known provider, the recommended one first. The
+    parameter `variables` of a method replaces those of its provider.
     """
 
     VARIABLES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -96,8 +95,7 @@ class Key(Unpicklable):
         *,
         folder: Path | None = None,
     ) -> Offer | None:
-        """Return the keys that the `.env` of a folder offers for a provider, allowed or not; None
-        if it has none.
+        """Return the offer of a folder's `.env` if it has a key of the provider, allowed or not.
 
         `provider` "" stands for any known one, `folder` None for the current folder.
         """
@@ -203,14 +201,16 @@ def _select_set(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tup
 
 
 def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
+    """Return the secret values that a run redacts, by name: `chosen`, or all known ones if None.
 
-    Known are the secrets of the environment, `.env`, this session and its configuration, and what
-    Colab and the keyring have given; neither is asked here.
+    These are the secrets of the environment, `.env`, this session and the configuration, and those
+    that Colab and the keyring gave before; neither is asked here.
     """
     if chosen is not None:
         return chosen
-    dotenv, environment = read_dotenv()[1], _read_environment()
+    dotenv = read_dotenv()[1]
+    # `get`, because another thread may delete a variable meanwhile
+    environment = {name: os.environ.get(name, "") for name in os.environ}
     names = {name for group in Key.VARIABLES.values() for name in group}
     values = {
         *_other_secrets,
@@ -228,19 +228,6 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
         **{f"key {number}": value for number, value in enumerate(distinct, 1)},
         **DIVERTED.secrets,
     }
-
-
-def _read_environment() -> Mapping[str, str]:
-    """Return the variables of this process; they are decoded again only when one has changed."""
-    # CPython keeps the raw bytes in `_data`, which compare in microseconds; an interpreter without
-    # that attribute decodes every variable at each call
-    raw = getattr(os.environ, "_data", None)
-    return dict(os.environ) if raw is None else _decoded(tuple(raw.items()))
-
-
-@lru_cache(maxsize=1)
-def _decoded(raw: tuple[tuple[Any, Any], ...]) -> dict[str, str]:
-    return {os.fsdecode(name): os.fsdecode(value) for name, value in raw}
 
 
 def _configured_secrets(variables: Mapping[str, str]) -> dict[str, str]:

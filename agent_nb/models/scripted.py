@@ -118,7 +118,11 @@ class Scripted:
             raise _make_error(turn.error)
         delay = self.delay if turn.delay is None else turn.delay
         # the usage goes with the first piece: a text dialect may stop reading before the last one
-        head: list[Part] = [Head(status=200, model=self.name), *_list_usage(turn)]
+        head: list[Part] = [Head(status=200, model=self.name)]
+        if turn.usage:
+            head.append(
+                Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))
+            )
         has_begun = False
         for batch in _make_batches(turn):
             if delay:
@@ -135,7 +139,9 @@ class Scripted:
     def _take(self, request: Request) -> Turn:
         """Return the next turn."""
         if self._playing is None:
-            self._playing = self._turns_for(request)
+            prompt = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
+            fitting = (case.turns for case in self.cases if case.when in prompt)
+            self._playing = next(fitting, self.turns)
         index, self._next = self._next, self._next + 1
         if index >= len(self._playing):
             count = len(self._playing)
@@ -145,10 +151,6 @@ class Scripted:
                 code="script",
             )
         return self._playing[index]
-
-    def _turns_for(self, request: Request) -> tuple[Turn, ...]:
-        prompt = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
-        return next((case.turns for case in self.cases if case.when in prompt), self.turns)
 
 
 def _make_batches(turn: Turn) -> list[list[Part]]:
@@ -168,13 +170,6 @@ def _make_batches(turn: Turn) -> list[list[Part]]:
     if turn.cut:
         return batches
     return [*batches, [*calls, Finish(turn.finish or ("tool_calls" if calls else "stop"))]]
-
-
-def _list_usage(turn: Turn) -> list[Part]:
-    """Return the turn's Usage in a list, [] if the turn has none."""
-    if turn.usage:
-        return [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
-    return []
 
 
 def _split(text: str, size: int) -> list[str]:

@@ -63,6 +63,12 @@ class _NoStrictForm(ValueError):  # noqa: N818  (it names what does not exist)
     """A schema that the subset cannot express."""
 
 
+def _require(condition: object) -> None:
+    """Raise _NoStrictForm unless the condition is true."""
+    if not condition:
+        raise _NoStrictForm
+
+
 def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
     """Return the strict form of an object's schema, None if it has none."""
     definitions = schema.get("$defs", {})
@@ -91,41 +97,37 @@ class _Translation:
 
     def translate(self, schema: Any, depth: int) -> dict[str, Any]:
         """Return the strict form of a schema."""
-        if not isinstance(schema, Mapping) or depth > MOST_LEVELS or schema.keys() - _NOTES - _READ:
-            raise _NoStrictForm
+        _require(isinstance(schema, Mapping) and depth <= MOST_LEVELS)
+        _require(not schema.keys() - _NOTES - _READ)
         result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
         result |= _type_of(result)
         bounds = _take_bounds(schema, self._rules, result)
         # with `worded` bounds it is left out without words: the answer is validated later
-        if schema.get("uniqueItems") and not self._rules.worded:
-            raise _NoStrictForm
+        _require(not schema.get("uniqueItems") or self._rules.worded)
         if schema.get("format") in FORMATS:
             result["format"] = schema["format"]
         self._add_choices(schema, depth, result)
         if "object" in _list_types(schema):
             self._add_members(schema, depth, result)
-        elif {"properties", "required", "additionalProperties"} & schema.keys():
-            raise _NoStrictForm
+        else:
+            _require(not {"properties", "required", "additionalProperties"} & schema.keys())
         if "array" in _list_types(schema):
             result["items"] = self.translate(schema.get("items"), depth + 1)
-        elif "items" in schema:
-            raise _NoStrictForm
-        if not {"type", "anyOf", "$ref"} & result.keys():
-            raise _NoStrictForm
+        else:
+            _require("items" not in schema)
+        _require({"type", "anyOf", "$ref"} & result.keys())
         return _add_description(result, schema.get("description"), bounds)
 
     def _add_choices(self, schema: Mapping[str, Any], depth: int, result: dict[str, Any]) -> None:
         """Add a reference and options; `oneOf` becomes `anyOf` if no value fits two options."""
         if "$ref" in schema:
             name = str(schema["$ref"]).removeprefix("#/$defs/")
-            if name not in self._definitions or schema.keys() - _NOTES - {"$ref"}:
-                raise _NoStrictForm
+            _require(name in self._definitions and not schema.keys() - _NOTES - {"$ref"})
             result["$ref"] = schema["$ref"]
-        exclusive = schema.get("oneOf")
-        is_only = exclusive is None or "anyOf" not in schema
-        if not is_only or (exclusive is not None and not self._are_disjoint(exclusive)):
-            raise _NoStrictForm
-        options = schema.get("anyOf", exclusive)
+        options = schema.get("oneOf")
+        if options is not None:
+            _require("anyOf" not in schema and self._are_disjoint(options))
+        options = schema.get("anyOf", options)
         if options is not None:
             result["anyOf"] = [self.translate(each, depth) for each in options]
 
@@ -135,10 +137,8 @@ class _Translation:
         An open object without named members has no strict form: closed, it could only be empty.
         """
         members = schema.get("properties")
-        if members is None or (not members and schema.get("additionalProperties")):
-            raise _NoStrictForm
-        if set(schema.get("required", ())) - members.keys():
-            raise _NoStrictForm
+        _require(members or (members is not None and not schema.get("additionalProperties")))
+        _require(not set(schema.get("required", ())) - members.keys())
         result["properties"] = {n: self.translate(each, depth + 1) for n, each in members.items()}
         result["required"] = list(members)
         result["additionalProperties"] = False
@@ -160,8 +160,7 @@ def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     values = result["enum"] if "enum" in result else [result["const"]]
     kinds = list(dict.fromkeys(_TYPES.get(type(value), "") for value in values))
-    if not kinds or "" in kinds:
-        raise _NoStrictForm
+    _require(kinds and "" not in kinds)
     return {"type": kinds[0] if len(kinds) == 1 else kinds}
 
 
@@ -179,10 +178,9 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
         # not a pattern with `(?`: providers refuse lookarounds, and may refuse other groups
         if key in rules.bounds and "(?" not in str(schema[key]):
             result[key] = schema[key]
-        elif rules.worded:
-            notes.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
         else:
-            raise _NoStrictForm
+            _require(rules.worded)
+            notes.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
     return notes
 
 

@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import inspect
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -91,6 +92,12 @@ class Shared(msgspec.Struct, eq=False):
     epoch: int
     wake: Callable[[Channel], None]
     lock: Any = msgspec.field(default_factory=threading.RLock)
+
+
+async def call_control(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function that starts or controls a run, async or not, and return its result."""
+    result = function(*args, **options)
+    return await result if inspect.isawaitable(result) else result
 
 
 class Channel:

@@ -65,6 +65,7 @@ class Hub:
         # outside the lock, because `subscribe` first passes all logged events to the channel
         if new:
             log.subscribe(channel.publish)
+        self._offer_controls(channel)
         return channel
 
     def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
@@ -141,17 +142,11 @@ class Hub:
         with self.shared.lock:
             channel = self.channel(run)
             position, gap = channel.locate(after)
-            return self._register(
-                Subscription(
-                    self,
-                    channel,
-                    wanted or Filter(),
-                    position=position,
-                    gap=gap,
-                    overflow=overflow,
-                    lag=lag,
-                )
+            wanted = wanted or Filter()
+            subscription = Subscription(
+                self, channel, wanted, position=position, gap=gap, overflow=overflow, lag=lag
             )
+            return self._register(subscription)
 
     def listeners(self, run: str = "") -> int:
         """Return the number of subscriptions to a run, or to all runs ("")."""
@@ -184,6 +179,9 @@ class Hub:
 
     def stop(self) -> None:
         """Close the connections to the shared store, if there is one; called after `close`."""
+
+    def _offer_controls(self, channel: Channel) -> None:
+        """Let other processes control a run; a hub that shares nothing does nothing here."""
 
     def _register(self, subscription: Subscription) -> Subscription:
         """Add a subscription; a closed hub closes it at once."""

@@ -11,7 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...errors import WireError
 from ...wire import Frame, SSEDecoder
@@ -31,7 +31,7 @@ class Body:
         self._start = b""  # the bytes until the form is known; then the first ones, for a fault
         self._json_pieces: list[bytes] | None = None  # of a JSON body; None: another form
         self._json_size = 0  # bytes
-        self._frame_count = 0
+        self._has_frames = False  # the event stream has brought one
         self._is_known = False  # the form
 
     def feed(self, data: bytes) -> Sequence[Frame]:
@@ -42,13 +42,7 @@ class Body:
             data = self._choose_form(data)
         if self._json_pieces is not None:
             return self._hold_json(data)
-        try:
-            frames = self._sse.feed(data)
-        except WireError as error:
-            self.fault = Fault("limit", str(error), raw=error.raw[:500])
-            return []
-        self._frame_count += len(frames)
-        return frames
+        return self._read_events(lambda: self._sse.feed(data))
 
     def close(self) -> Sequence[Frame]:
         """End the body: return the remaining frames, and set `fault` if the body held none."""
@@ -56,13 +50,19 @@ class Body:
             return []
         if self._json_pieces is not None:
             return self._split_json(b"".join(self._json_pieces).strip(_BLANK))
+        frames = self._read_events(lambda: self._sse.close(lenient=True))
+        if not self._has_frames and self.fault is None:
+            self.fault = _no_frame_fault(self._start)
+        return frames
+
+    def _read_events(self, read: Callable[[], Sequence[Frame]]) -> Sequence[Frame]:
+        """Return the frames of an event stream; one that exceeds a limit is a fault."""
         try:
-            frames = self._sse.close(lenient=True)
+            frames = read()
         except WireError as error:
             self.fault = Fault("limit", str(error), raw=error.raw[:500])
             return []
-        if not self._frame_count and not frames:
-            self.fault = _no_frame_fault(self._start)
+        self._has_frames = self._has_frames or bool(frames)
         return frames
 
     def _choose_form(self, data: bytes) -> bytes:

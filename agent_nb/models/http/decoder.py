@@ -83,20 +83,12 @@ class FrameDecoder(ABC):
         """Fail with an error that the server reported within the stream."""
         message = find_message(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else to_json(error)
+        code, retryable = "provider", is_temporary(error)
         if overflow.is_too_long(f"{message} {error_kind(error)}"):
-            fault = Fault(
-                overflow.CODE,
-                blot_out_secrets(f"{message.rstrip('.')}. {overflow.HINT}"),
-                raw=blot_out_secrets(raw),
-            )
-        else:
-            fault = Fault(
-                "provider",
-                blot_out_secrets(message),
-                raw=blot_out_secrets(raw),
-                retryable=is_temporary(error),
-            )
-        self._fail(fault, out)
+            code, retryable = overflow.CODE, False
+            message = f"{message.rstrip('.')}. {overflow.HINT}"
+        message, raw = blot_out_secrets(message), blot_out_secrets(raw)
+        self._fail(Fault(code, message, raw=raw, retryable=retryable), out)
 
     def _load_json(self, frame: Frame, out: list[Part]) -> Any:
         """Return the JSON value of a frame; fail and return None if its data is not JSON."""

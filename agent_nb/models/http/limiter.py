@@ -1,21 +1,17 @@
-"""Requests per minute and requests at once, one limiter per endpoint and process.
+"""Limits of requests per minute and of requests at once: one limiter per endpoint and process.
 
 Why: each cell has its own event loop and each agent its own connections, but a provider counts
 all their requests together. With a shared limiter, one refusal makes all of them wait.
 
 Rules
-- First come, first served, over all agents, rows, retries, threads and event loops.
-- Limits come from the configuration, and from maps while they run (`tightened`): the strictest
-  holds.
-- A request draws a ticket of the endpoint's `RequestQueue`; a `Slot` is its way to report back.
-- A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
-  model; the queue says for how long. The run of the refused request retries it (`retry`). A refusal
-  that no run would retry closes nothing.
+- First come, first served (`request_queue`), over all agents, rows, retries, threads and loops.
+- Limits come from the configuration, and from maps while they run; the strictest holds.
+- A refusal (429, or 503 and 529 with `Retry-After`) makes all requests to that model wait, if the
+  run of the refused request will retry it (`retry`).
 - Requests under way together are often refused together. Only the first of these refusals counts
   as an attempt of its run.
 - A limiter belongs to no event loop: a waiting request asks again after a time, or when its `bell`
   rings.
-- A request that stops asking keeps its turn but lets others pass.
 - The slot of a request that was garbage-collected is free again.
 """
 
@@ -67,8 +63,8 @@ class Limiter:
         self._pause = pause
         self._spread = spread
         self._lock = threading.Lock()
-        # ticket that waits -> its bell; weak, since a bell holds its task and so the slot, which
-        # must be collected if the event loop was closed
+        # waiting ticket -> its bell; weak, because a bell holds its task and so the slot, which can
+        # then be collected if the event loop was closed
         self._bells: WeakValueDictionary[int, Bell] = WeakValueDictionary()
         # tickets whose `admit` was garbage-collected; `Slot.__del__` only notes them here, because
         # it may run while this thread holds the lock
@@ -124,7 +120,7 @@ class Limiter:
             self._wake_next()
 
     def note_refusal(self, ticket: int, fault: ModelError) -> None:
-        """Close the model if the fault says "busy"; mark a shared or final one (`Refusal`)."""
+        """Close the model's lane if the fault means "busy", and mark the fault (`Refusal`)."""
         retry_after = fault.retry_after
         busy = fault.status == 429 or (fault.status in BUSY_STATUSES and retry_after is not None)
         too_long = retry_after is not None and retry_after > LONGEST_WAIT

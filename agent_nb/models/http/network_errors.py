@@ -12,6 +12,7 @@ import errno
 import os
 import ssl
 from collections.abc import Iterator
+from functools import partial
 
 from ...errors import ModelError
 from .errors import blot_out_secrets
@@ -31,12 +32,9 @@ def make_connection_error(error: Exception, host: str, connect_timeout: float) -
     import httpx
 
     message = blot_out_secrets(str(error)) or type(error).__name__
+    unreachable = partial(ModelError, retryable=True, code="connect")
     if isinstance(error, httpx.ConnectTimeout):
-        return ModelError(
-            f"{host} could not be reached within {connect_timeout:g} s.",
-            retryable=True,
-            code="connect",
-        )
+        return unreachable(f"{host} could not be reached within {connect_timeout:g} s.")
     causes = list(_list_causes(error))
     tls_error = next((each for each in causes if isinstance(each, ssl.SSLError)), None)
     if isinstance(error, httpx.ConnectError) and tls_error is not None:
@@ -54,18 +52,14 @@ def make_connection_error(error: Exception, host: str, connect_timeout: float) -
     system_errors = [each for each in causes if isinstance(each, OSError) and each.strerror]
     system_error = system_errors[-1] if system_errors else None
     if system_error is not None and system_error.errno in (errno.EMFILE, errno.ENFILE):
-        return ModelError(
+        return unreachable(
             f"There is no further connection to {host}: only {read_file_limit():,} files may be open at once here. "
-            "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`).",
-            retryable=True,
-            code="connect",
+            "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`)."
         )
     if isinstance(error, httpx.ConnectError):
         reason = _system_message(system_error) if system_error is not None else message
-        return ModelError(
-            f"{host} could not be reached: {reason}. Is the server running, and the base URL right?",
-            retryable=True,
-            code="connect",
+        return unreachable(
+            f"{host} could not be reached: {reason}. Is the server running, and the base URL right?"
         )
     if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
         return ModelError(

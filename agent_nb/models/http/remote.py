@@ -81,10 +81,9 @@ class RemoteOptions:
 class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    A subclass sets the class attributes for its provider. `path` and `models_path`: where requests
-    and the list of models are, below the base URL. `dialect`: the dialect unless the options name
-    another. `grammar`: its servers take a grammar that constrains the answer. `shots`: its models
-    need few-shot turns. `refusals`: statuses by which its servers refuse an unknown field.
+    A subclass sets the class attributes. `path`, `models_path`: where requests and the list of
+    models are, below the base URL. `dialect`, `grammar`, `shots`: see `models.base`; the options
+    may name another dialect. `refusals`: statuses by which its servers refuse an unknown field.
     """
 
     dialect = "native"
@@ -103,12 +102,9 @@ class Remote(Unpicklable):
         self.context = options.context
         self.vision = options.vision  # whether it sees pictures, None: unknown
         self.dialect = options.dialect or type(self).dialect
-        self._variables = tuple(options.variables)
-        self._needs_key = options.needs_key
-        self._key_of = options.key_of or options.label
-        self._extra_headers = dict(options.headers or {})
         self.cache = options.cache
-        self._prices = dict(options.prices or {})
+        self._options = options
+        self._key_of = options.key_of or options.label
         self._http = Http(options.base_url, options.timeouts)
         self._schemas = SchemaRefusals()
         endpoint, host = f"{options.label} {self._http.base_url}", self._http.host
@@ -121,6 +117,11 @@ class Remote(Unpicklable):
         False if the dialect is not native, or if the model refused tools in this process.
         """
         return self.dialect == "native" and self._server_and_model not in _TAKE_NO_TOOLS
+
+    @property
+    def _variable(self) -> str:
+        """The variable to set for the key, "" if unknown."""
+        return next(iter(self._options.variables), "")
 
     @property
     def _server_and_model(self) -> tuple[str, str]:
@@ -137,7 +138,8 @@ class Remote(Unpicklable):
     @property
     def tariff(self) -> Tariff:
         """How requests to this model are priced."""
-        return Tariff.at(self._http.base_url, self._http.host, self.model, self._prices)
+        prices = self._options.prices or {}
+        return Tariff.at(self._http.base_url, self._http.host, self.model, prices)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -182,11 +184,10 @@ class Remote(Unpicklable):
     @property
     def access(self) -> str:
         """Where the key comes from, or what is missing. Raises UsageError for a malformed key."""
-        key = Key.find(self._key_of, self._variables)
+        key = Key.find(self._key_of, self._options.variables)
         if key is not None:
             return f"from {key.source}"
-        variable = next(iter(self._variables), "")
-        return f"missing: set {variable}" if self._needs_key else "not needed"
+        return f"missing: set {self._variable}" if self._options.needs_key else "not needed"
 
     async def _list_names(self) -> list[str]:
         """Return the names in the server's own order."""
@@ -212,11 +213,11 @@ class Remote(Unpicklable):
         return {"authorization": f"Bearer {key}"}
 
     def _headers(self, key: Key | None) -> dict[str, str]:
-        return {**(self.auth(key.value) if key else {}), **self._extra_headers}
+        return {**(self.auth(key.value) if key else {}), **(self._options.headers or {})}
 
     def _find_key(self) -> Key | None:
-        key = Key.find(self._key_of, self._variables)
-        if key is None and self._needs_key:
+        key = Key.find(self._key_of, self._options.variables)
+        if key is None and self._options.needs_key:
             raise ModelError(
                 f"There is no key for {self.label}. {advise_key(self._make_peer(None))}",
                 code="no_key",
@@ -225,7 +226,7 @@ class Remote(Unpicklable):
 
     def withheld(self) -> Offer | None:
         """Return the folder's offer of a key in `.env` that the user lacks and has not allowed."""
-        return Key.find_withheld_offer(self._key_of, self._variables)
+        return Key.find_withheld_offer(self._key_of, self._options.variables)
 
     def _make_peer(self, key: Key | None) -> Peer:
         offer = self.withheld() if key is None else None
@@ -233,7 +234,7 @@ class Remote(Unpicklable):
             provider=self._key_of,
             model=self.model,
             url=self._http.base_url,
-            variable=next(iter(self._variables), ""),
+            variable=self._variable,
             has_key=key is not None,
             withheld=offer.refusal if offer is not None else "",
             secrets=(key.value,) if key else (),

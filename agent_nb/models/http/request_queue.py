@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
 from itertools import count
 from typing import Literal
 
@@ -190,16 +189,12 @@ class RequestQueue:
 
     def _find_first(self, now: float) -> int | None:
         """Return the first ticket in all open lanes that still asks, or None."""
-        return min(self._first_of_lanes(now), default=None)
-
-    def _first_of_lanes(self, now: float) -> Iterator[int]:
-        """Yield from each open lane the first ticket that still asks."""
-        for lane in self._lanes.values():
-            if lane.waiting and lane.shut_until <= now and len(lane.inside) < lane.limit:
-                for ticket, asked_at in lane.waiting.items():
-                    if now - asked_at < STALE_AFTER:
-                        yield ticket
-                        break
+        firsts = (
+            next((ticket for ticket, asked in lane.waiting.items() if now - asked < STALE_AFTER), 0)
+            for lane in self._lanes.values()
+            if lane.shut_until <= now and len(lane.inside) < lane.limit
+        )
+        return min(filter(None, firsts), default=None)  # tickets are numbered from 1
 
     def _window_wait(self, now: float) -> float:
         """Return the seconds until the window lets one more request begin."""

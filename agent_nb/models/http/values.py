@@ -97,14 +97,9 @@ def make_usage(usage: dict[str, Any]) -> Usage:
         cached=cached,
         cache_written=cache_written,
         reasoning=reasoning,
-        cost=_read_cost(cost),
+        cost=float(cost) if _is_amount(cost) else None,
         raw=usage,
     )
-
-
-def _read_cost(value: Any) -> float | None:
-    """Return a cost in US dollars, None for anything else: NaN would disable every budget."""
-    return float(value) if _is_amount(value) else None
 
 
 def count_tokens(value: Any) -> int:
@@ -113,4 +108,5 @@ def count_tokens(value: Any) -> int:
 
 
 def _is_amount(value: Any) -> bool:
+    # not NaN, which would disable every budget, nor a number that only a fault can bring
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15

@@ -147,8 +147,10 @@ class ResponsesDecoder(EventDecoder):
         output = [item for item in as_list(response.get("output")) if isinstance(item, dict)]
         if self._items:
             self._emit_missing(output, out)
-        else:
-            self._emit_unstreamed_response(output, out)
+        else:  # nothing was streamed
+            for index, item in enumerate(output):
+                keys = keys_of({"output_index": index}, item)
+                self._complete_item(item, self._items.begin(to_text(item.get("type")), keys), out)
         usage = response.get("usage")
         if isinstance(usage, dict) and usage:
             out.append(make_usage(usage))
@@ -159,12 +161,6 @@ class ResponsesDecoder(EventDecoder):
         self._call_fault = CALL_CUT if response.get("incomplete_details") else ""
         if response.get("error"):
             self._error(response["error"], out)
-
-    def _emit_unstreamed_response(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Emit the items of a response of which nothing was streamed."""
-        for index, item in enumerate(output):
-            keys = keys_of({"output_index": index}, item)
-            self._complete_item(item, self._items.begin(to_text(item.get("type")), keys), out)
 
     def _emit_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Emit the messages and calls of the whole response that were not streamed."""

@@ -8,7 +8,6 @@ internals.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +22,7 @@ from ...events import EventLog
 from ...models import collect_secrets
 from ...wire import redact_text
 from ..access import Access, cookie_name
-from ..channel import Channel
+from ..channel import Channel, call_control
 from ..hub import Hub
 from .settings import Settings
 from .streaming import Streams
@@ -237,7 +236,6 @@ async def _look_up(lookup: Awaitable[T]) -> T:
 async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call or await a control function of a run; an AgentError becomes a 409."""
     try:
-        result = function(*args, **options)
-        return await result if inspect.isawaitable(result) else result
+        return await call_control(function, *args, **options)
     except AgentError as fault:
         raise HTTPException(409, str(fault)) from fault

@@ -17,13 +17,12 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from contextlib import suppress
 from typing import Any
 
 from ...errors import AgentError, HubAway, UsageError
-from ..channel import Channel
+from ..channel import Channel, call_control
 from .link import LOG, Command, Link, Refusal
 from .messages import Gate, Message, Refused, new_message, question_hash, seal_message
 from .mirror import Mirror
@@ -207,14 +206,13 @@ async def _execute(channel: Channel, request: Message) -> bool:
     Raises UsageError if the run offers no such control, Refused if the sender saw another question.
     """
     if request.kind == "cancel" and channel.cancel is not None and not channel.ended:
-        result = channel.cancel()
-        if inspect.isawaitable(result):
-            await result
+        await call_control(channel.cancel)
         return True
     if request.kind == "approve" and channel.approve is not None:
         if request.question != question_hash(channel.stored(), request.call):
             raise Refused("what it answers is not the question that is open")
         answer = {"args": request.args, "scope": request.scope, "reason": request.reason}
-        answered: Any = channel.approve(request.call, allow=request.allow, **answer)
-        return bool(await answered if inspect.isawaitable(answered) else answered)
+        return bool(
+            await call_control(channel.approve, request.call, allow=request.allow, **answer)
+        )
     raise UsageError("This run is over, or it cannot be controlled from here.")

@@ -85,20 +85,10 @@ class RedisHub(Hub):
                 self._publisher.add(channel)
             return channel
 
-    def attach(
-        self,
-        log: EventLog,
-        *,
-        conversation: str = "",
-        cancel: Callable[[], Any] | None = None,
-        approve: Callable[..., Any] | None = None,
-    ) -> Channel:
-        """Publish a run here and to Redis; see `Hub.attach`."""
-        channel = super().attach(log, conversation=conversation, cancel=cancel, approve=approve)
-        # other servers may then stop the run, and answer its questions
+    def _offer_controls(self, channel: Channel) -> None:
+        # other servers may now stop the run, and answer its questions
         if (channel.cancel or channel.approve) and not channel.ended:
             _THREAD.submit(self._control.attend(channel))
-        return channel
 
     def faults(self) -> dict[str, str]:
         """Return run -> the reason why it is no longer published to Redis."""
