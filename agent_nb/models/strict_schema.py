@@ -136,7 +136,7 @@ class _Translation:
 
         An open object without named members has no strict form: closed, it could only be empty.
         """
-        members = schema.get("properties")
+        members: Any = schema.get("properties")
         _require(members or (members is not None and not schema.get("additionalProperties")))
         _require(not set(schema.get("required", ())) - members.keys())
         result["properties"] = {n: self.translate(each, depth + 1) for n, each in members.items()}

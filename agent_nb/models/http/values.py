@@ -8,7 +8,7 @@ Rule: any value may be missing, null, of another type or in a further wrapper; n
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...events import whole_input, whole_output
 from ...wire import as_dict
@@ -107,6 +107,6 @@ def count_tokens(value: Any) -> int:
     return int(value) if _is_amount(value) else 0
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: Any) -> TypeGuard[float]:
     # not NaN, which would disable every budget, nor a number that only a fault can bring
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
