@@ -241,19 +241,16 @@ def describe_fault(fault: Exception) -> str:
 
 async def check_response(response: httpx.Response) -> None:
     """Raise unless a response streams events: UsageError if no retry can help, else ReadError."""
-    if response.status_code == 200 and response.headers.get("content-type", "").startswith(
-        "text/event-stream"
-    ):
+    status, kind = response.status_code, response.headers.get("content-type", "of no type")
+    if status == 200 and kind.startswith("text/event-stream"):
         return
+    if status == 200:
+        address = response.url.copy_with(query=None)
+        raise UsageError(f"{address} is not a stream of events, but {kind}.")
     reason = await read_reason(response)
-    if response.status_code in _FINAL_STATUSES or 300 <= response.status_code < 400:
-        raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
-    if response.status_code == 200:
-        kind = response.headers.get("content-type", "of no type")
-        raise UsageError(
-            f"{response.url.copy_with(query=None)} is not a stream of events, but {kind}."
-        )
-    raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
+    if status in _FINAL_STATUSES or 300 <= status < 400:
+        raise UsageError(f"{response.url.host} refuses ({status}): {reason}")
+    raise httpx.ReadError(f"HTTP {status}: {reason}")
 
 
 async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:

@@ -4,18 +4,16 @@ Why: a long run of another system should survive a break of its connection. Serv
 they resume a stream, and from which event.
 
 Rules
-- Of server-sent events with ids, only whole frames are passed on, up to the newest id: a server
-  that resumes at that id repeats the frames after it.
+- Server-sent events with ids are passed on in whole frames, up to the newest id: a server that
+  resumes at that id repeats the frames after it.
 - When its connection breaks or ends, such a stream is requested again with `Last-Event-ID`, until
   the caller has everything (`done`), the server says so (status 204), or `Backoff.patience` seconds
   bring no new id.
 - The repeated request also has `?lastEventId=` in its address, for servers that read it there. If a
   server refuses it, later requests leave it out: a signed address must not change.
-- On a new connection a server may repeat all events, or all from some event on. So its first frames
-  are dropped, as long as their id and content equal those of earlier frames in order. After the
-  first other frame none is dropped, because ids need not be unique.
-- Every other stream is passed on as it comes (server-sent events as whole frames); a break is an
-  error.
+- A new connection may repeat events: its first frames are dropped while id and content equal those
+  of earlier frames, in order. After the first new frame none is dropped: ids need not be unique.
+- Any other stream is passed on as it comes; a break is an error.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ Rules
 - Permissions are kept in one file of the user's state folder that only the user can read.
 - A file that the user names on a command line needs no permission (`Offer.trust_file`), but MCP
   servers in it do.
-- An offer never holds the value of a key. Only the offer of a server describes a whole entry, which
-  messages may cut.
+- An offer never holds the value of a key.
 """
 
 from __future__ import annotations

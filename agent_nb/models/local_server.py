@@ -46,15 +46,13 @@ class Loading:
     def __init__(self) -> None:
         self.now = Progress()
         self._listeners: list[Callable[[Progress], None]] = []
-        self._lock = threading.Lock()
 
     def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
         """Call `listener` now and at each change; return a function that ends this.
 
         Changes are reported from the loading thread.
         """
-        with self._lock:
-            self._listeners.append(listener)
+        self._listeners.append(listener)
         self._notify(listener)
         return lambda: self._drop(listener)
 
@@ -71,7 +69,7 @@ class Loading:
             self._drop(listener)
 
     def _drop(self, listener: Callable[[Progress], None]) -> None:
-        with self._lock, suppress(ValueError):
+        with suppress(ValueError):  # dropped already
             self._listeners.remove(listener)
 
 

@@ -19,6 +19,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -96,12 +97,13 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return origin in self.origins or (_origin(origin) or ()) == _origin(own)
 
 
-def cookie_name(port: int | None) -> str:
-    """Return the name of the cookie of the server at a port.
+def cookie_name(scope: Mapping[str, Any]) -> str:
+    """Return the name of the cookie of the server that received a request, by its ASGI scope.
 
-    Browsers share cookies between ports, so servers on one host would overwrite each other's cookie
-    without the port in its name.
+    The name has the port, except at a Unix socket: browsers share cookies between ports, so servers
+    on one host would overwrite each other's.
     """
+    port = (scope.get("server") or (None, None))[1]
     return f"agent_nb_{port}" if port else "agent_nb"
 
 

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ..agent import REGISTRY, Announced, Run
 from ..external import write_server_note
 from ..host import shorten_path
@@ -141,19 +143,11 @@ class Serving:
         return f"<div><b>{escape(repr(self)[1:-1])}</b><table>{rows}</table></div>"
 
 
-class _Current:
-    """The server of this process, and the arguments of `serve` that made it."""
+class _Current(msgspec.Struct):
+    """The newest server of this process, and the arguments of `serve` that made it."""
 
-    def __init__(self) -> None:
-        self.serving: Serving | None = None
-        self.arguments: object = None
-
-    def get(self, arguments: object) -> Serving | None:
-        """Return the running server if `arguments` made it; stop any other."""
-        if self.serving is None or (self.serving.running and self.arguments == arguments):
-            return self.serving
-        self.serving.stop()
-        return None
+    serving: Serving | None = None
+    arguments: object = None
 
 
 _current = _Current()
@@ -186,8 +180,10 @@ def serve(
     store = configured_address(store)
     pages = tuple(origins)
     arguments = (host, port, token, agent, pages, keepalive, store)
-    serving = _current.get(arguments)
-    if serving is None:
+    serving = _current.serving
+    if serving is None or not serving.running or _current.arguments != arguments:
+        if serving is not None:
+            serving.stop()
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
         settings, hub = Settings(keepalive=keepalive), open_hub(store)
         try:

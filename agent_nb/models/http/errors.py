@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -171,13 +172,6 @@ def error_kind(value: Any) -> str:
     return " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
 
 
-def _body_kind(body: bytes) -> str:
-    try:
-        return error_kind(lenient_loads(body))
-    except ValueError:
-        return ""
-
-
 def make_refusal(
     status: int,
     headers: Mapping[str, str],
@@ -195,7 +189,9 @@ def make_refusal(
     """
     reason = blot_out_secrets(find_body_message(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
-    evidence = f"{reason} {_body_kind(body)}"  # the cause is recognised by either
+    evidence = reason  # by which the cause is recognised
+    with suppress(ValueError):
+        evidence += f" {error_kind(lenient_loads(body))}"
     code = _choose_code(status, evidence, tools=tools, images=images)
     quotation = f": {reason.rstrip('.')}" if reason else ""
     brief = blot_out_secrets(_describe_status(status, _name_server(peer)), peer.secrets)

@@ -1,7 +1,7 @@
 """The queue of one endpoint: which requests wait, which are under way, which one enters next.
 
-Why apart from `limiter`: the rules are intricate, and without clock, lock and I/O they are easy to
-test. Every method takes the time `now` in seconds, and `limiter` holds the lock.
+Why apart from `limiter`: without clock, lock and I/O these rules are easy to test. Every method
+takes the time `now` in seconds, and `limiter` holds the lock.
 
 Rules
 - A request draws a ticket (`join`), asks until it may enter (`enter`), and leaves (`leave`).
@@ -62,7 +62,8 @@ class Lane(msgspec.Struct):
 class RequestQueue:
     """The queue of one endpoint: tickets wait in order, enter, and leave.
 
-    `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited.
+    `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited. `inside`: how many
+    requests are under way.
     """
 
     def __init__(self, rpm: int = 0, concurrency: int = 0) -> None:
@@ -71,7 +72,7 @@ class RequestQueue:
         self._numbers = count(1)
         self._lanes: dict[str, Lane] = {}  # by model
         self._lane_of: dict[int, Lane] = {}  # by ticket
-        self._inside = 0  # requests under way
+        self.inside = 0
         self._unanswered: set[int] = set()  # tickets inside whose answers have not begun
         # when the other requests of the last window began
         self._begin_times: deque[float] = deque()
@@ -105,7 +106,7 @@ class RequestQueue:
             return min(LONGEST_POLL, max(1, ahead) * POLL)
         del lane.waiting[ticket]
         lane.inside[ticket] = now
-        self._inside += 1
+        self.inside += 1
         if self.rpm:
             self._unanswered.add(ticket)
         return 0.0
@@ -150,7 +151,7 @@ class RequestQueue:
             return
         lane.waiting.pop(ticket, None)
         if lane.inside.pop(ticket, None) is not None:
-            self._inside -= 1
+            self.inside -= 1
         # a request that ends without an answer may have reached the server, so it counts
         self._note_begin(ticket, now)
 
@@ -173,13 +174,8 @@ class RequestQueue:
         return sorted(ticket for lane in self._lanes.values() for ticket in lane.waiting)
 
     @property
-    def inside(self) -> int:
-        """The number of requests under way."""
-        return self._inside
-
-    @property
     def _full(self) -> bool:
-        return bool(self.concurrency) and self._inside >= self.concurrency
+        return bool(self.concurrency) and self.inside >= self.concurrency
 
     def _note_begin(self, ticket: int, now: float) -> None:
         """Count a request as begun now, unless it counts already."""

@@ -1,7 +1,7 @@
 """Which schemas of answers a server has refused, so that they are not sent to it again.
 
-Why: servers refuse a schema with many statuses and words, and only these show whether the server
-takes no schema at all or not this one. After a refusal a tool takes the answer instead.
+Why: only the words of a refusal show whether a server takes no schema at all, or not this one.
+After a refusal a tool takes the answer instead.
 """
 
 from __future__ import annotations

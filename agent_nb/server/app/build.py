@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..access import Access, cookie_name
 from ..hub import Hub
-from .endpoints import Endpoints, Start, port_of
+from .endpoints import Endpoints, Start
 from .settings import Settings
 
 
@@ -56,7 +56,7 @@ class _Guard:
         denied = self._access.check(
             request.method,
             request.headers,
-            request.cookies.get(cookie_name(port_of(scope)), ""),
+            request.cookies.get(cookie_name(scope), ""),
             scope["scheme"],
         )
         # not `request.url`: older versions of starlette join the Host header into it unchecked

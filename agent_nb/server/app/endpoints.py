@@ -8,7 +8,7 @@ internals.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -69,12 +69,6 @@ class Answer(msgspec.Struct):
     reason: str = ""
 
 
-def port_of(scope: Mapping[str, Any]) -> int | None:
-    """Return the port on which a request arrived, None for a Unix socket."""
-    server = scope.get("server")
-    return server[1] if server else None
-
-
 class Endpoints:
     """The handlers, one for each route. Without `start` the runs are only shown."""
 
@@ -93,7 +87,7 @@ class Endpoints:
         """Return a cookie in exchange for the token (or cookie) that the guard has checked."""
         response = Response(status_code=204)
         secure = request.scope["scheme"] == "https"
-        name = cookie_name(port_of(request.scope))
+        name = cookie_name(request.scope)
         response.set_cookie(
             name, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/"
         )

@@ -53,17 +53,17 @@ class Streams:
         query = request.query_params
         form, events = _read_format(request), _read_filter(query)
         overflow: Overflow = "disconnect" if query.get("overflow") == "disconnect" else "gap"
-        gaps: list[Gap] = []
+        gap: Gap | None = None
         if form.codec.name == CANONICAL:
             frames = Frames(form.codec, form.variant, form.framing, internal=events.internal)
         else:
-            frames, gaps = _begin_at_start(form, channel, after, internal=events.internal)
+            frames, gap = _begin_at_start(form, channel, after, internal=events.internal)
             after = ""
         subscription = self._hub.subscribe(channel.run, events, after=after, overflow=overflow)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **form.codec.headers}
         self._open += 1
         return _StreamResponse(
-            self._pull(subscription, frames, gaps),
+            self._pull(subscription, frames, gap),
             partial(self._close, subscription),
             headers=headers,
             media_type=MEDIA[form.framing],
@@ -79,23 +79,22 @@ class Streams:
         self._open -= 1
 
     async def _pull(
-        self, subscription: Subscription, frames: Frames, gaps: list[Gap]
+        self, subscription: Subscription, frames: Frames, gap: Gap | None
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes of a stream at the client's speed."""
+        """Yield the bytes of a stream at the client's speed, those of `gap` first."""
         loop, awake = asyncio.get_running_loop(), asyncio.Event()
         subscription.wake_with(lambda: loop.call_soon_threadsafe(awake.set))
-        if gaps:
-            yield frames.encode(gaps)
+        if gap is not None:
+            yield frames.encode([gap])
         while True:
             awake.clear()
             entries = subscription.take()
-            if entries and (data := frames.encode(entries)):
+            if data := frames.encode(entries):
                 yield data
-            if entries:
-                continue
-            if subscription.closed:
-                break
-            await awake.wait()
+            if not entries:
+                if subscription.closed:
+                    break
+                await awake.wait()
         if data := frames.close():
             yield data
 
@@ -149,7 +148,7 @@ def _read_format(request: Request) -> _Format:
 
 def _begin_at_start(
     form: _Format, channel: Channel, after: str, *, internal: bool
-) -> tuple[Frames, list[Gap]]:
+) -> tuple[Frames, Gap | None]:
     """Return the encoder of a format with state, and a gap to report if `after` is unknown.
 
     The encoder must see the run from its start; it leaves out what the client has.
@@ -166,7 +165,7 @@ def _begin_at_start(
         rest=rest,
         internal=internal,
     )
-    return frames, [] if gap is None else [gap]
+    return frames, gap
 
 
 def _read_filter(query: Mapping[str, str]) -> Filter:

@@ -3,7 +3,6 @@
 Why apart from `publisher`: that decides when a run is published, this decides what is written.
 
 Rules
-- Entries wait in the run's channel, whose buffer is bounded; none is held here.
 - Redis may restart unnoticed, so each batch checks that the last entry is still there.
 - If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
 - A run is no longer published if Redis has a different entry, or is ahead of the run: then another
@@ -125,8 +124,7 @@ class Outgoing:
     async def tend(self) -> bool:
         """Delete old deltas, and renew the expiries of a running run. Raises HubAway.
 
-        Return whether the stream is gone, by a restart or by hand: then the run is published again
-        from its beginning.
+        Return whether the stream was lost, so that the run is published again from its beginning.
         """
         age = time.monotonic() - self._ended_at
         if self._ended_at and self._deltas and age > self._limits.deltas:
@@ -136,10 +134,10 @@ class Outgoing:
         lifetime = self._limits.lifetime
         beat = self._index.make_beat_commands(self.channel.run, lifetime)
         renewed, *_ = await self._link.pipe([("EXPIRE", self._key, lifetime), *beat])
-        is_gone = renewed == 0 and self._position > _START
-        if is_gone:
-            self.resume([])
-        return is_gone
+        if renewed != 0 or self._position == _START:
+            return False
+        self.resume([])  # the key is gone, by a restart or by hand
+        return True
 
     async def _list_run(self) -> None:
         """Store the run's info, renew the expiry of its stream, and add the run to the index."""

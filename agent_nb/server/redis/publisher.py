@@ -95,10 +95,7 @@ class Publisher:
         return True
 
     async def tend(self) -> None:
-        """Let each run delete old deltas and renew its expiries. Raises HubAway.
-
-        Call it every few seconds.
-        """
+        """Let each run delete old deltas and renew its expiries. Raises HubAway."""
         for run, out in list(self._runs.items()):
             if await out.tend():
                 self.notify(run)
