@@ -1,7 +1,9 @@
 """What is sent to chat completions, and how a server's refusals are answered."""
 
 import json
+import threading
 
+import anyio
 import pytest
 
 from agent_nb.errors import UsageError
@@ -19,6 +21,7 @@ from agent_nb.models.messages import (
     text_message,
 )
 from agent_nb.models.openai import provider
+from agent_nb.models.parts import Text
 
 SPEC = ToolSpec("f", "does f", {"type": "object"})
 DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -234,6 +237,41 @@ def test_a_server_with_another_name_for_the_token_limit_is_asked_by_that(
         == "x"
     )
     assert server.asked[1].body["max_completion_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("field", "settings", "words"),
+    [
+        ("stream_options", {}, "Unrecognized request argument supplied: stream_options"),
+        ("max_tokens", {"max_tokens": 9}, "Unsupported: max_tokens; use max_completion_tokens"),
+    ],
+)
+def test_requests_at_once_all_leave_out_what_was_refused(
+    serve, request_of, field, settings, words
+):
+    together = threading.Barrier(3)
+
+    def judge(peer):
+        if field not in peer.body:
+            accept(peer)
+            return
+        together.wait(10)  # all are sent before the first is refused
+        peer.reply(400, json.dumps({"error": {"message": words}}))
+
+    model, texts = provider("m", base_url=serve(judge).url), []
+
+    async def ask():
+        async for batch in model.stream(request_of("hi", settings=settings)):
+            texts.extend(part.text for part in batch if isinstance(part, Text))
+
+    async def main():
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(ask)
+        await model.aclose()
+
+    anyio.run(main)
+    assert texts == ["x"] * 3
 
 
 def test_a_refusal_of_anything_else_is_not_repeated(serve, caught):

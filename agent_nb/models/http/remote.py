@@ -253,14 +253,16 @@ class Remote(Unpicklable):
         """
         await self.named()
         for repetitions_left in (2, 1, 0):  # each drops another refused field
+            body = make_body()
             try:
-                async with aclosing(self._post(make_body(), make_decoder)) as batches:
+                async with aclosing(self._post(body, make_decoder)) as batches:
                     async for batch in batches:
                         yield batch
                 return
             except ModelError as fault:
                 is_refusal = repetitions_left and fault.status in self.refusals
-                if not is_refusal or not self._adapt(fault):
+                # the body differs if a request beside this one has adapted already
+                if not is_refusal or not (make_body() != body or self._adapt(fault)):
                     raise self._schemas.note_fault(fault, request.output) from None
 
     def _adapt(self, fault: ModelError) -> bool:
