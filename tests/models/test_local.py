@@ -84,7 +84,7 @@ def test_progress_is_reported_from_reading_to_ready(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF" + b"x" * 100)
     monkeypatch.setattr(local_server, "BLOCK", 52)
     monkeypatch.setattr(
-        local,
+        local_server,
         "_serve",
         lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
     )
@@ -120,7 +120,7 @@ def test_a_kept_model_starts_a_stopped_server_anew(tmp_path, monkeypatch, reques
 def test_a_listener_that_raises_is_dropped_and_loading_goes_on(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     monkeypatch.setattr(
-        local,
+        local_server,
         "_serve",
         lambda path, alias, key: type("Handle", (), {"listening_address": "http://127.0.0.1:9"}),
     )
