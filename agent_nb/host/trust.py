@@ -57,12 +57,8 @@ class Offer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, what: Kind, path: Path, does: str, content: bytes | None = None) -> Offer:
         """Return the offer of a file, for exactly this `content` (None: for any content)."""
-        return cls(
-            what,
-            os.path.abspath(path),
-            does,
-            hashlib.sha256(content).hexdigest() if content is not None else "",
-        )
+        digest = hashlib.sha256(content).hexdigest() if content is not None else ""
+        return cls(what, os.path.abspath(path), does, digest)
 
     @property
     def folder(self) -> str:
@@ -70,9 +66,8 @@ class Offer(msgspec.Struct, frozen=True):
         return os.path.dirname(self.file)
 
     def __str__(self) -> str:
-        does = self.does
-        if len(does) > _LONGEST_EFFECT:
-            does = f"{does[:_LONGEST_EFFECT]}…"
+        is_long = len(self.does) > _LONGEST_EFFECT
+        does = f"{self.does[:_LONGEST_EFFECT]}…" if is_long else self.does
         return f"{os.path.basename(self.file)} in {shorten_path(Path(self.folder))} {does}"
 
     @property
@@ -239,10 +234,9 @@ def _load() -> _Permissions:
 
 def _save(permissions: _Permissions) -> bool:
     """Write the permissions; return whether that was possible."""
+    text = msgspec.json.format(msgspec.json.encode(permissions), indent=1)
     try:
-        write_private(
-            path(), msgspec.json.format(msgspec.json.encode(permissions), indent=1) + b"\n"
-        )
+        write_private(path(), text + b"\n")
     except OSError:
         return False
     return True

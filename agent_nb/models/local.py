@@ -21,7 +21,7 @@ import msgspec
 from ..errors import MissingExtra, UsageError
 from ..host import find_library
 from .http.remote import RemoteOptions
-from .local_server import CONTEXT, Loading, server_of
+from .local_server import CONTEXT, Loading, find_server
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
@@ -51,7 +51,7 @@ class LocalModel:
         self.name = name
         self.path = path
         self.shots = path.stat().st_size < SMALL
-        self._server = server_of(path, name.rpartition("/")[2].removesuffix(".gguf"))
+        self._server = find_server(path, name.rpartition("/")[2].removesuffix(".gguf"))
         self._chat: OpenAIChat | None = None
 
     def __repr__(self) -> str:

@@ -183,8 +183,8 @@ _servers: dict[Path, Server] = {}
 _lock = threading.Lock()
 
 
-def server_of(path: Path, alias: str) -> Server:
-    """Return the process's server for a file of weights; a new one if loading has failed."""
+def find_server(path: Path, alias: str) -> Server:
+    """Return the process's server for a file of weights; if its start failed, a new one."""
     with _lock:
         server = _servers.get(path)
         # after a failure, the file may have been replaced

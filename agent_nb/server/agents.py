@@ -71,8 +71,8 @@ class Agents:
         turns = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
         self._turns[conversation] = turns
         # one with an active run stays: without it, the run would no longer block a second one
-        idle = (name for name, logs in self._turns.items() if not logs or logs[-1].ended)
-        oldest = next(idle)  # at the latest `conversation` itself, which is the newest
+        # there is always one: at the latest `conversation` itself, which is the newest
+        oldest = next(name for name, logs in self._turns.items() if not logs or logs[-1].ended)
         if len(self._turns) > CONVERSATIONS and oldest != conversation:
             del self._turns[oldest]
         return turns

@@ -246,9 +246,7 @@ def test_a_server_with_another_name_for_the_token_limit_is_asked_by_that(
         ("max_tokens", {"max_tokens": 9}, "Unsupported: max_tokens; use max_completion_tokens"),
     ],
 )
-def test_requests_at_once_all_leave_out_what_was_refused(
-    serve, request_of, field, settings, words
-):
+def test_requests_at_once_all_leave_out_what_was_refused(serve, request_of, field, settings, words):
     together = threading.Barrier(3)
 
     def judge(peer):

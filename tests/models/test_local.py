@@ -72,10 +72,10 @@ def test_a_file_is_found_in_the_notebooks_folder(tmp_path):
 
 
 def test_weights_have_one_server_in_the_process(tmp_path):
-    assert local_server.server_of(tmp_path / "a", "a") is local_server.server_of(
+    assert local_server.find_server(tmp_path / "a", "a") is local_server.find_server(
         tmp_path / "a", "a"
     )
-    assert local_server.server_of(tmp_path / "a", "a") is not local_server.server_of(
+    assert local_server.find_server(tmp_path / "a", "a") is not local_server.find_server(
         tmp_path / "b", "b"
     )
 
@@ -180,9 +180,9 @@ def test_weights_that_could_not_be_loaded_are_tried_anew_by_the_next_model(tmp_p
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF bad")
     with pytest.raises(UsageError, match="could not be loaded"):
-        local_server.server_of(path, "m").wait()
+        local_server.find_server(path, "m").wait()
     path.write_bytes(b"GGUF good")
-    assert local_server.server_of(path, "m").wait() == "http://127.0.0.1:9/v1"
+    assert local_server.find_server(path, "m").wait() == "http://127.0.0.1:9/v1"
 
 
 def streamed(model, request, stop_after=0):

@@ -67,9 +67,8 @@ class _Guard:
             await self._app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"} if denied.status == 401 else {}
-        await JSONResponse({"error": denied.message}, denied.status, headers=headers)(
-            scope, receive, send
-        )
+        response = JSONResponse({"error": denied.message}, denied.status, headers=headers)
+        await response(scope, receive, send)
 
 
 def create_app(

@@ -138,10 +138,10 @@ class RedisHub(Hub):
         if not super().listeners(subscription.run):
             self._announce_readers(subscription.run, here=False)
 
-    def _register(self, listener: Subscription) -> Subscription:
-        subscription = super()._register(listener)
-        if not listener.closed:
-            self._announce_readers(listener.run, here=True)
+    def _register(self, subscription: Subscription) -> Subscription:
+        super()._register(subscription)
+        if not subscription.closed:
+            self._announce_readers(subscription.run, here=True)
         return subscription
 
     def _announce_readers(self, run: str, *, here: bool) -> None:
