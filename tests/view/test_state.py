@@ -38,9 +38,9 @@ SKIP = {
     "_by_alias",
     "_calls",
     "_thoughts",
-    "_part_handlers",
+    "_handlers",
     "_delta_handlers",
-    "_previous",
+    "previous",
     "_blocks",
     "quarters",
 }

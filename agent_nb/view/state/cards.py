@@ -24,6 +24,11 @@ _SOFT_CODES = """
 SOFT = frozenset(_SOFT_CODES.split())
 
 
+def seconds_between(start: float, end: float) -> float:
+    """Return the seconds from `start` to `end`; 0 if one is unknown, or the clock was set back."""
+    return max(0.0, round(end - start, 3)) if start and end else 0.0
+
+
 class Card:
     """State of one card.
 
@@ -68,7 +73,7 @@ class ThinkCard(Card):
     def cut_off(self, now: float) -> None:
         """Close a thought that the end of the run cut off."""
         self.incomplete = self.done = True
-        self.seconds = max(0.0, round(now - self.started, 3)) if self.started else 0.0
+        self.seconds = seconds_between(self.started, now)
 
 
 class RespondCard(Card):
@@ -238,10 +243,9 @@ class NodeCard(Card):
         self.seconds = 0.0
         self.left = False  # the run ended before the span did
 
-    def cut_off(self, now: float) -> None:
-        """Close a span that was open when its run ended."""
-        self.left = self.done = True
-        self.seconds = max(0.0, round(now - self.started, 3))
+    def end(self, now: float) -> None:
+        """Close the span."""
+        self.done, self.seconds = True, seconds_between(self.started, now)
 
 
 class NoteCard(Card):

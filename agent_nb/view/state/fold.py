@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ... import events as e
 from ...events import Event, Interrupt
+from ...wire import as_dict
 from .calls import Calls
 from .cards import (
     CallCard,
@@ -38,11 +39,11 @@ from .cards import (
 )
 from .map import MapCardBuilder
 from .notes import Notes
+from .overview import RunOverview
 from .plans import Plans
 from .retries import Retries
 from .text_cards import TextCards
 from .think_cards import ThinkCards
-from .usage import Usage
 
 MOST_LEVELS = 40  # of spans in one another; a record may hold thousands, and drawing recurses
 INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
@@ -60,45 +61,23 @@ class Span(NamedTuple):
     id: str
 
 
-class RunView:
-    """The state of a run as people see it: `cards`, and what the header and the footer show.
+class RunView(RunOverview):
+    """The state of a run as people see it: its `cards`, and its overview.
 
-    - `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov"
-    - `recorded`: its times are past
-    - `span`: its position, if it shows a span of another view
-
-    A `LiveView` displays a `RunView`.
+    `span`: its position, if it shows a span of another view. A `LiveView` displays a `RunView`.
     """
 
     def __init__(
         self, *, badge: str = "", recorded: bool = False, span: Span | None = None
     ) -> None:
-        # what the header and the footer show
-        self.badge, self.recorded = badge, recorded
-        self.run = ""
-        self.model = ""
-        self.instead_of = ""  # the model that this one replaces: unreachable or overloaded
-        self.settings: dict[str, Any] = {}
-        self.status = "" if span is None else "running"  # "": not begun; later that of `end`
-        self.turn = 0
-        self.started = 0.0
-        self.ended = 0.0
-        self.last = 0.0  # time of the latest event
-        self.usage = Usage()
-        self.limit = ""  # the limit that ended the run, in words
-        self.forced = ""  # the limit for which the model was asked to finish, in words
-        self.left_out = ""  # the part of the conversation that was left out, in words
-        self.changed = ""  # inputs that changed, so that the record was not played, in words
-        self.foreign = ""  # turns of the conversation that come from foreign records, in words
-        self.doing = ""  # live only: work before anything streams, such as loading a model
-        # the state of the fold
-        self._previous = 0.0  # time of the event before the latest
-        self._first: float | None = None  # time of the first event
+        super().__init__(badge=badge, recorded=recorded)
+        if span is not None:
+            self.status = "running"
+        self.level: int = 0 if span is None else span.outer.level + 1  # spans around this view
         self._span = span
-        self.level: int = 0 if span is None else span.outer.level + 1
-        self._views: dict[str, RunView] = {}  # by span
-        # the parts, each of which makes one kind of card
+        self._views: dict[str, RunView] = {}  # the views of the spans inside, by span
         cards = self._list = CardList() if span is None else span.card.inside
+        # the parts, each of which makes one kind of card
         self._thoughts = ThinkCards(cards)
         self._texts = TextCards(cards)
         self._calls = Calls(cards)
@@ -106,8 +85,18 @@ class RunView:
         self._plans = Plans(cards)
         self.map = MapCardBuilder(cards)
         self._notes = Notes(cards)
-        # by type: events that one part handles alone; `_VIEW_HANDLERS` has the others
-        self._part_handlers: dict[type[Event], Callable[[Any], None]] = {
+        # `Execute` to `Unknown`: one part handles the event alone
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            e.Delta: self._take_delta,
+            e.RunStart: self._take_run_start,
+            e.User: self._take_user,
+            e.Think: self._take_think,
+            e.Node: self._take_node,
+            e.State: self._take_state,
+            e.Extension: self._take_extension,
+            e.Error: self._take_error,
+            e.Interrupt: self._take_interrupt,
+            e.End: self._take_end,
             e.Call: self._calls.take_call,
             e.Approval: self._calls.take_approval,
             e.Execute: self._calls.take_execute,
@@ -115,8 +104,8 @@ class RunView:
             e.Progress: self._calls.take_progress,
             e.Result: self._calls.take_result,
             e.Respond: self._texts.take_block,
-            e.Unknown: self._notes.add_unknown,
             e.Metric: self.usage.take_metric,
+            e.Unknown: self._notes.add_unknown,
         }
         # by `of`
         self._delta_handlers: dict[str, Callable[[e.Delta], None]] = {
@@ -170,19 +159,9 @@ class RunView:
         return self._calls.list_open()
 
     @property
-    def running(self) -> bool:
-        """Whether the run has not ended, as far as the events so far say."""
-        return self.status in {"", "running"}
-
-    @property
-    def ended_at(self) -> float:
-        """Epoch seconds at which the run ended, or of the latest event."""
-        return self.ended or self.last
-
-    @property
     def log_start(self) -> float:
         """Epoch seconds of the whole log's first event; recorded deltas count from it."""
-        return self._first or 0.0 if self._span is None else self._span.outer.log_start
+        return self.first or 0.0 if self._span is None else self._span.outer.log_start
 
     # --- the tree of spans
 
@@ -222,12 +201,7 @@ class RunView:
         self._retries.settle(event)
         if type(event) is not e.Delta:
             self._list.events += 1
-            self.doing = ""
-            self._first = event.ts if self._first is None else self._first
-            self._previous, self.last = self.last or event.ts, max(self.last, event.ts)
-            self.started = self.started or event.ts
-            self.run = self.run or event.run
-            self.status = self.status or "running"
+            self.note_stored(event)
         self._list.report_change()
 
     def take(self, event: Event) -> None:
@@ -235,21 +209,18 @@ class RunView:
         self.count(event)
         self.turn = max(self.turn, event.turn)
         self._texts.note_event(event)
-        kind = type(event)
-        if (view_handler := self._VIEW_HANDLERS.get(kind)) is not None:
-            view_handler(self, event)
-        elif (part_handler := self._part_handlers.get(kind)) is not None:
-            part_handler(event)
+        if (handler := self._handlers.get(type(event))) is not None:
+            handler(event)
 
     def _take_delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
             self.usage.streamed += len(event.text)
-        if (part_handler := self._delta_handlers.get(event.of)) is not None:
-            part_handler(event)
+        if (handler := self._delta_handlers.get(event.of)) is not None:
+            handler(event)
 
     def _take_run_start(self, event: e.RunStart) -> None:
-        self.model, self.settings, self.started = event.model, dict(event.settings), event.ts
+        self.note_start(event)
         self._texts.begin(self.settings)
 
     def _take_user(self, event: e.User) -> None:
@@ -257,43 +228,28 @@ class RunView:
         self._list.add(UserCard(key, event.content, event.attachments))
 
     def _take_think(self, event: e.Think) -> None:
-        self._thoughts.take_thought(event, self.log_start, self._previous)
+        self._thoughts.take_thought(event, self.log_start, self.previous)
 
     def _take_node(self, event: e.Node) -> None:
         """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
             self._retries.take_request(event)
-            if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):
-                self.forced = last
-            return
-        if self._span is None or event.span != self._span.id or event.phase != "exit":
-            return
-        card = self._span.card
-        card.result, card.done = event.result, True
-        card.seconds = max(0.0, round(event.ts - card.started, 3))
+            self.note_request(event)
+        elif self._span is not None and event.span == self._span.id and event.phase == "exit":
+            self._end_span(event, self._span.card)
+
+    def _end_span(self, event: e.Node, card: NodeCard) -> None:
+        card.result = event.result
+        card.end(event.ts)
         self.ended, self.usage.streamed = self.ended or event.ts, 0
         if self.running:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._list.touch(card)
 
     def _take_state(self, event: e.State) -> None:
-        """Take what the header shows of a state; show the others as cards or notes."""
-        fields = event.payload if isinstance(event.payload, dict) else {}
-        if event.kind == "foreign_turns" and fields:
-            self.foreign = str(fields.get("note") or "")
-        elif event.kind == "context" and isinstance(fields.get("text"), str):
-            changed = fields.get("changed")
-            self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            self._notes.add_special_state(event)
-        elif event.kind == "model" and isinstance(fields.get("model"), str):
-            self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
-            self._notes.add_special_state(event)
-        elif event.kind == "mcp":
-            self._calls.add_server(fields)
-        elif event.kind == "window" and fields:
-            self.left_out = str(fields.get("note") or "")
-            if fields.get("text"):  # a summary of what was left out has a card too
-                self._notes.add_state(event)
+        self.note_state(event)
+        if event.kind == "mcp":
+            self._calls.add_server(as_dict(event.payload))
         elif not self.map.take_state(event):
             self._notes.add_state(event)
 
@@ -335,22 +291,9 @@ class RunView:
         if self._span is None or self._span.card.done:
             return
         card = self._span.card
-        card.cut_off(event.ts)
+        card.left = True
+        card.end(event.ts)
         # the span did not end by itself, even if the status of the run is `ok`
         self._close(msgspec.structs.replace(event, status="interrupted"))
         self._texts.end()
         self._list.touch(card)
-
-    # by type: events that concern the whole view
-    _VIEW_HANDLERS: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
-        e.Delta: _take_delta,
-        e.RunStart: _take_run_start,
-        e.User: _take_user,
-        e.Think: _take_think,
-        e.Node: _take_node,
-        e.State: _take_state,
-        e.Extension: _take_extension,
-        e.Error: _take_error,
-        e.Interrupt: _take_interrupt,
-        e.End: _take_end,
-    }

@@ -21,6 +21,8 @@ from .json_diff import MISSING
 
 _TAPED = (PackedExchange.NAMESPACE, PackedExchange.EVENT["name"])
 _CARD_KINDS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
+# kind of state with a card of its own -> the text that its payload must have, else it is a note
+_SPECIAL_STATES = {"context": "text", "model": "model"}
 
 
 class Notes:
@@ -32,14 +34,21 @@ class Notes:
         self._states: dict[str, Any] = {}
 
     def add_state(self, event: State) -> None:
-        """Add a state, with the payload that it replaces: the latest of its kind, else of any."""
-        before = self._states.get(event.kind, self._states.get("", MISSING))
-        self._add("state", event.kind or "state", event.payload, before)
-        self._states[event.kind] = self._states[""] = event.payload
+        """Add a state, unless the header alone shows it.
 
-    def add_special_state(self, event: State) -> None:
-        """Add a state whose kind has a card of its own: the notebook's context, another model."""
-        self._add(event.kind, event.kind, event.payload)
+        A note has the payload that it replaces: the latest of its kind, else of any.
+        """
+        kind, payload = event.kind, event.payload
+        if isinstance(payload, dict) and payload:
+            # of conversations that were cut, a summary has a card, too
+            if kind == "foreign_turns" or (kind == "window" and not payload.get("text")):
+                return
+            if isinstance(payload.get(_SPECIAL_STATES.get(kind)), str):
+                self._add(kind, kind, payload)
+                return
+        before = self._states.get(kind, self._states.get("", MISSING))
+        self._add("state", kind or "state", payload, before)
+        self._states[kind] = self._states[""] = payload
 
     def add_extension(self, event: Extension) -> None:
         """Add an extension, except a provider's opaque block and the bytes of a taped call."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from ...events import Extension
 from ..format import LARGEST, short
-from .cards import Card, CardList
+from .cards import Card, CardList, seconds_between
 
 NAMESPACE = "loom"  # of the extension events
 Obj = dict[str, Any]  # the payload of an event
@@ -211,7 +211,7 @@ def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, fi
         return False
     node.status = status
     node.note = text_of(payload[field]) if payload.get(field) not in (None, "") else ""
-    node.seconds = max(0.0, round(ts - node.started, 3)) if node.started and ts else 0.0
+    node.seconds = seconds_between(node.started, ts)
     return True
 
 

@@ -10,7 +10,7 @@ Rules
 from __future__ import annotations
 
 from ...events import Delta, Think, decode_chunks
-from .cards import CardList, ThinkCard
+from .cards import CardList, ThinkCard, seconds_between
 from .text import Text
 
 
@@ -39,7 +39,7 @@ class ThinkCards:
         card.attributes = dict(event.attributes or {})
         delta = first_delta(event.chunks)
         card.started = previous if delta is None else round(log_start + delta, 3) or previous
-        card.seconds = max(0.0, round(event.ts - card.started, 3))
+        card.seconds = seconds_between(card.started, event.ts)
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
 

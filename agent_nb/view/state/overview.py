@@ -1,0 +1,81 @@
+"""What the header and the footer show of a run (see `fold`).
+
+Why apart from the cards: these facts are of the whole run, and several kinds of events change them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...events import Event, Node, RunStart, State
+from .usage import Usage
+
+
+class RunOverview:
+    """The model, times, use and remarks of a run, or of a span inside it.
+
+    Times are epoch seconds (0: unknown), remarks are in words ("": none).
+    """
+
+    def __init__(self, *, badge: str = "", recorded: bool = False) -> None:
+        self.badge = badge  # a remark that is not an event, such as "replayed from 21 Nov"
+        self.recorded = recorded  # its times are past
+        self.run = ""  # its id
+        self.model = ""
+        self.instead_of = ""  # the model that this one replaces: unreachable or overloaded
+        self.settings: dict[str, Any] = {}
+        self.status = ""  # "": not begun; then "running", at last that of `End`
+        self.turn = 0
+        self.started = 0.0
+        self.ended = 0.0
+        self.first: float | None = None  # time of the first event
+        self.previous = 0.0  # time of the event before the latest
+        self.last = 0.0  # time of the latest event
+        self.usage = Usage()
+        self.limit = ""  # the limit that ended the run
+        self.forced = ""  # the limit for which the model was asked to finish
+        self.left_out = ""  # the part of the conversation that was left out
+        self.changed = ""  # inputs that changed, so that the record was not played
+        self.foreign = ""  # turns of the conversation that come from foreign records
+        self.doing = ""  # live only: work before anything streams, such as loading a model
+
+    @property
+    def running(self) -> bool:
+        """Whether the run has not ended, as far as the events so far say."""
+        return self.status in {"", "running"}
+
+    @property
+    def ended_at(self) -> float:
+        """Epoch seconds at which the run ended, or of the latest event."""
+        return self.ended or self.last
+
+    def note_stored(self, event: Event) -> None:
+        """Note the time of a stored event, and that the run has begun."""
+        self.doing = ""
+        self.first = event.ts if self.first is None else self.first
+        self.previous, self.last = self.last or event.ts, max(self.last, event.ts)
+        self.started = self.started or event.ts
+        self.run = self.run or event.run
+        self.status = self.status or "running"
+
+    def note_start(self, event: RunStart) -> None:
+        """Note the model and the settings of the run."""
+        self.model, self.settings, self.started = event.model, dict(event.settings), event.ts
+
+    def note_request(self, event: Node) -> None:
+        """Note the limit for which a request asks the model to finish."""
+        if isinstance(event.data, dict) and isinstance(limit := event.data.get("last"), str):
+            self.forced = limit
+
+    def note_state(self, event: State) -> None:
+        """Note what the header shows of a state; `Notes` decides whether it has a card, too."""
+        fields = event.payload if isinstance(event.payload, dict) else {}
+        if event.kind == "foreign_turns" and fields:
+            self.foreign = str(fields.get("note") or "")
+        elif event.kind == "window" and fields:
+            self.left_out = str(fields.get("note") or "")
+        elif event.kind == "context" and isinstance(fields.get("text"), str):
+            changed = fields.get("changed")
+            self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
+        elif event.kind == "model" and isinstance(fields.get("model"), str):
+            self.model, self.instead_of = fields["model"], str(fields.get("instead_of") or "")
