@@ -2,8 +2,10 @@
 
 Why: CI and schedulers have no browser, and a recorded notebook is its own test.
 
-Read `client` first: it executes one notebook. `notebook_check` executes one as a test and finds its
-problems, `report` writes them as text, JSON and JUnit XML.
+Read `client` first: it executes one notebook, on the kernel that `kernels` chooses. For `run`,
+`event_relay` passes events on to stdout, and `quiet` keeps what did not change in the file. For
+`test`, `notebook_check` executes a notebook strictly, `cell_problems` finds its problems, and
+`report` writes them as text, JSON or JUnit XML.
 
 Order of imports, lowest level first: cell_failure, event_relay, execution_options, progress,
   project, report, same_run, shown_pictures, stopping

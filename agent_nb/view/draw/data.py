@@ -19,11 +19,12 @@ from .. import nodes, theme, visible
 from ..format import count_noun
 from .markup import LETTERS, LINES, style, tab_stop, text
 
-MOST_LEVELS, MOST_ENTRIES = 6, 60  # of a JSON value: levels that open, members of each
+MOST_LEVELS = 6  # of a JSON value that open; below them, a value is one line
+MOST_ENTRIES = 60  # of an object or list that are shown
+MOST_OPENED = 5  # entries of a member that is open at first
 LONGEST_SCALAR = 2000  # characters of JSON
 # letters of a cell that stays on one line, at most: without spaces, and with spaces to wrap at
 LONGEST_WORD, LONGEST_PHRASE = 32, 16
-
 LETTER_PX, PADDING_PX = 7, 26  # width of a letter in a table, about, and of a cell's padding
 
 
@@ -34,7 +35,7 @@ def json_tree(node: nodes.Json) -> str:
 
 
 def _tree(value: Any, depth: int) -> str:
-    """Return the members of a value, or a scalar, as HTML; `depth`: levels below that may open."""
+    """Return the members of a value, or a scalar, as HTML; `depth`: levels that may still open."""
     if not isinstance(value, dict | list) or not value:
         return _leaf(value)
     pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
@@ -52,41 +53,46 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     count = count_noun(len(item), "field" if isinstance(item, dict) else "item")
     size = f"<span{style(theme.ink('muted'))}>{count}</span>"
     summary = f"<summary{style(theme.SUMMARY)}>{name} {size}</summary>"
-    open_attribute = " open" if depth == MOST_LEVELS and len(item) <= 5 else ""
+    open_attribute = " open" if depth == MOST_LEVELS and len(item) <= MOST_OPENED else ""
     body = f"<div{style('margin-left:16px')}>{_tree(item, depth - 1)}</div>"
     return f"<details{open_attribute}>{summary}{body}</details>"
 
 
 def _leaf(value: Any) -> str:
     """Return a value in one line, as JSON coloured by its type."""
-    family = "keyword"
-    if isinstance(value, str):
-        family = "string"
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        family = "number"
+    # a bool is an int, too
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    family = "string" if isinstance(value, str) else "number" if is_number else "keyword"
     source = cut_end(json.dumps(value, ensure_ascii=False, default=str), LONGEST_SCALAR)
     wrap = "white-space:pre-wrap;overflow-wrap:break-word"
     return f"<code{style(theme.MONO, theme.syntax(family), wrap)}>{text(source)}</code>"
 
 
 def table(node: nodes.Table) -> str:
-    """Return a table, and below it its note."""
+    """Return a table, in a box that scrolls where it is too large, and below it its note."""
     head = "".join(
         f'<th scope="col"{_cell_style(node, n, c, "font-weight:600")}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
+    css = style(theme.TABLE, theme.SHARED if node.cut else "")
+    html = f"<table{css}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     muted = style(theme.SMALL_TEXT, theme.ink("muted"))
     note = f"<div{muted}>{text(node.note)}</div>" if node.note else ""
+    return f"<div{_box_attributes(node)}>{html}</div>{note}"
+
+
+def _box_attributes(node: nodes.Table) -> str:
+    """Return the attributes of the box around a table: its style, and a tab stop if it scrolls."""
     # with its padding a cell is about twice as wide as its letters, and a row as tall as two lines
     wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
-    height = "" if _fits(node) else theme.HEIGHT
+    letters = sum(len(cell) for row in node.rows for cell in row)
+    short = len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS
     # two letters of padding a column: on most pages such a table scrolls
     scrolls = any(sum(map(len, row)) + 2 * len(row) > LETTERS for row in (node.columns, *node.rows))
     edge = theme.EDGE if scrolls and not node.cut else ""
-    opening = f"<div{style('overflow:auto', height, edge)}{stop}><table{style(theme.TABLE, theme.SHARED if node.cut else '')}>"
-    return f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}"
+    return style("overflow:auto", "" if short else theme.HEIGHT, edge) + stop
 
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
@@ -121,12 +127,6 @@ def _width_style(node: nodes.Table, column: int, cell: str) -> str:
     return theme.SHORT if len(cell) <= longest_short else theme.LONG
 
 
-def _fits(node: nodes.Table) -> bool:
-    """Return whether a table is short enough to be shown whole; a long one scrolls."""
-    letters = sum(len(cell) for row in node.rows for cell in row)
-    return len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS
-
-
 def diff(node: nodes.Diff) -> str:
     """Return a diff, its lines coloured."""
     plain = visible.show_output(node.text).rstrip("\n")
@@ -134,8 +134,11 @@ def diff(node: nodes.Diff) -> str:
     return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{tab_stop(plain)}>{lines}</pre>"
 
 
+# first character of a line of a diff -> the family of tokens that gives its colour
+_DIFF_FAMILIES = {"+": "inserted", "-": "deleted", "@": "name"}
+
+
 def _diff_line(line: str) -> str:
-    family = {"+": "inserted", "-": "deleted", "@": "name"}.get(line[:1], "")
-    if line.startswith(("+++", "---", "diff ")):
-        family = "comment"
+    is_head = line.startswith(("+++", "---", "diff "))
+    family = "comment" if is_head else _DIFF_FAMILIES.get(line[:1], "")
     return f"<span{style(theme.syntax(family))}>{escape(line)}</span>" if family else escape(line)

@@ -16,7 +16,8 @@ from ..draw import html
 from ..folds import MOST_LINES, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
-from .controls import Buttons, Editor, Form, Head
+from .controls import Buttons, Form, Head
+from .editor import Editor
 from .kit import Kit, Press
 from .prose import Prose
 from .root import Root, Watch
@@ -121,8 +122,8 @@ class Board(Stack):
 
     def typed(self, about: str) -> list[tuple[nodes.Field, Any]]:
         """Return the fields of the editor of a question, with what they hold."""
-        read = self.kit.editors.get(about)
-        return [] if read is None else read()
+        editor = self.kit.editors.get(about)
+        return [] if editor is None else editor.read()
 
     def unwatch(self) -> None:
         """End the count of the views, since the page is about to be replaced."""

@@ -16,12 +16,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import ipywidgets as w
 from ipywidgets.widgets.widget_bool import ToggleButtonStyle
 from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 
-from ..nodes import Button, Field, Node
+from ..nodes import Button, Node
 
 Press = Callable[[Button], None]
 # text between dollars, or an opener; a dollar that is text is alone in a span (`markdown.html`)
@@ -32,7 +33,7 @@ class Kit:
     """Makes widgets and changes them, counting messages; owns the models that they share.
 
     `press` takes the node of a pressed button. `slots`: node type → the slot that shows it.
-    `editors`: question → a function that reads its fields.
+    `editors`: question → its slot `Editor`, until that is dropped.
     """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
@@ -41,7 +42,7 @@ class Kit:
         self.sent = 0
         self.layout = w.Layout()
         self.style = HTMLStyle()
-        self.editors: dict[str, Callable[[], list[tuple[Field, Any]]]] = {}
+        self.editors: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._retired: list[Any] = []
 
     @cached_property
