@@ -51,10 +51,13 @@ class Captured(OutputWidget):  # type: ignore[misc]  # nbclient publishes no typ
 class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no types for its traits
     """An nbclient whose requests carry the cell's id, its records and the options of the runner.
 
-    `runner_options` go with each cell. `on_cell` is called before each code cell. `environment` is
-    added to the kernel's. Each request names the records that `signers` have signed.
-    `goes_on` returns whether to run the next cell after the failed cell that it gets. After the
-    execution, `failures` and `reached` (the number of the last cell that began) are its outcome.
+    - `runner_options` go with each cell; `environment` is added to the kernel's.
+    - `on_cell` is called before each code cell.
+    - `goes_on` returns whether to run the next cell after the failed cell that it gets.
+    - `signers`: each request names the records that they have signed.
+
+    After the execution, `failures` and `reached` (the number of the last cell that began) are its
+    outcome.
     """
 
     def __init__(
@@ -76,12 +79,12 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._goes_on = goes_on
         self._options = runner_options
         self._environment = environment
-        self._proof = ""
+        self._proof = ""  # the secret of the kernel
         self._starting: dict[str, Any] = {}  # the options of the last start, for another attempt
         self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
         self._records = NotebookRuns(nb).by_cell()
         self._on_cell = on_cell
-        self._cell: Any = None
+        self._cell: Any = None  # the cell that runs
 
     def reset_execution_trackers(self) -> None:
         """Reset the state of the last execution; accept the state of any output widget."""
@@ -117,44 +120,46 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         Raises DeadKernelError if the kernel does not start, UsageError if the tape does not.
         """
         client = await self._connect()
-        build_message = client.session.msg
+        self._extend_requests(client.session)
+        self._watch_outputs(client.iopub_channel)
+        if self._environment.get(Launch.TAPE):
+            await self._load_extension(client)
+        elif self._environment.get(Launch.STRICT):
+            await self._execute_silently(client, _GUARD)
+        return client
 
-        def msg(
-            msg_type: str,
-            content: Any = None,
-            parent: Any = None,
-            header: Any = None,
-            metadata: Any = None,
-        ) -> Any:
-            if msg_type == "execute_request" and self._cell is not None:
-                name = cell_id(self._cell)
-                # JSON for the kernel cannot hold the half characters that a record may contain
-                records = nearest_json(self._records.get(name, []))[0] or []
-                sent: RunnerOptions = {
-                    **self._options,
-                    "runs": records,
-                    "signed": countersigned_records(self.nb, self._cell, records, self._signers),
-                }
-                metadata = {**(metadata or {}), "cellId": name, **write_options(sent, self._proof)}
-            request = build_message(msg_type, content, parent, header, metadata)
-            if msg_type == "execute_request" and self._cell is not None:
-                self._cells_by_request[request["header"]["msg_id"]] = self._cell
-            return request
+    def _extend_requests(self, session: Any) -> None:
+        """Let the requests that execute cells say which cell it is, with its records."""
+        make_message = session.msg
 
-        client.session.msg = msg
-        receive = client.iopub_channel.get_msg
+        def msg(*args: Any, **options: Any) -> Any:
+            message = make_message(*args, **options)
+            if message["msg_type"] == "execute_request" and self._cell is not None:
+                message["metadata"].update(self._describe_cell(self._cell))
+                self._cells_by_request[message["header"]["msg_id"]] = self._cell
+            return message
+
+        session.msg = msg
+
+    def _describe_cell(self, cell: Any) -> dict[str, Any]:
+        """Return the metadata of the request that executes a cell."""
+        name = cell_id(cell)
+        # JSON for the kernel cannot hold the half characters that a record may contain
+        records = nearest_json(self._records.get(name, []))[0] or []
+        signed = countersigned_records(self.nb, cell, records, self._signers)
+        sent: RunnerOptions = {**self._options, "runs": records, "signed": signed}
+        return {"cellId": name, **write_options(sent, self._proof)}
+
+    def _watch_outputs(self, channel: Any) -> None:
+        """Take the records that arrive after their cells ended."""
+        receive = channel.get_msg
 
         async def get_msg(*args: Any, **options: Any) -> Any:
             message = await receive(*args, **options)
             self._add_late_record(message)
             return message
 
-        client.iopub_channel.get_msg = get_msg
-        if self._environment.get(Launch.TAPE):
-            await self._load_extension(client)
-        elif self._environment.get(Launch.STRICT):
-            await self._execute_silently(client, _GUARD)
-        return client
+        channel.get_msg = get_msg
 
     async def _load_extension(self, client: Any) -> None:
         """Load the extension in a kernel before its first cell. Raises UsageError."""
@@ -201,13 +206,13 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     ) -> Any:
         """Add an output. An empty one, which carries the numbers of a run, needs no validation."""
         content = msg["content"]
-        hooked = self.output_hook_stack[msg["parent_header"].get("msg_id")]
+        is_empty = msg["msg_type"] == "display_data" and content.get("data") == {"text/plain": ""}
+        # nbclient's own code handles what belongs to a widget, a display or a cleared output
+        is_special = self.output_hook_stack[msg["parent_header"].get("msg_id")] or display_id
         if (
-            hooked
-            or display_id
+            not is_empty
+            or is_special
             or self.clear_before_next_output
-            or msg["msg_type"] != "display_data"
-            or content.get("data") != {"text/plain": ""}
             or not isinstance(content.get("metadata"), dict)
         ):
             return super().output(outs, msg, display_id, cell_index)

@@ -108,18 +108,7 @@ def execute_notebook(
     warn_other_kernel(path, nb, options.kernel)
     client = Client(
         nb,
-        RunnerOptions(
-            headless=True,
-            notebook=str(path.resolve()),
-            model=options.model,
-            rerun=options.rerun,
-            trust=options.trust,
-            stream=options.stream,
-            normalize=msgspec.to_builtins(options.normalize),
-            allowed_hosts=options.allowed_hosts,
-            unshown=options.strict,
-            replies=options.strict,
-        ),
+        _make_runner_options(path, options),
         on_cell,
         environment=choice.environment,
         goes_on=goes_on,
@@ -137,19 +126,7 @@ def execute_notebook(
         client.adopt(started)
     # the output of the kernel process matters only when it dies
     with tempfile.TemporaryFile() if started is None else started.output as output:
-        try:
-            asyncio.run(_execute(client, output))
-        except CellExecutionError:
-            pass  # the client has added it to its failures
-        except DeadKernelError:
-            client.failures.append(describe_dead_kernel(*client.current_cell(), _read_end(output)))
-        except CellTimeoutError:
-            client.failures.append(describe_timeout(*client.current_cell(), options.timeout or 0))
-        except UnicodeEncodeError as fault:  # half a character in a cell, which cannot be sent
-            error = (type(fault).__name__, str(fault))
-            client.failures.append(describe_failed_cell(*client.current_cell(), *error))
-        except CellControlSignal as fault:
-            client.failures.append(Failure(message=str(fault).strip()))
+        _run(client, output)
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
     # for the file: records move from the outputs into the metadata (a test writes no file)
@@ -160,6 +137,42 @@ def execute_notebook(
     if options.rerun == "live":
         NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
+
+
+def _make_runner_options(path: Path, options: ExecutionOptions) -> RunnerOptions:
+    """Return the options that the kernel gets with each cell of the notebook at `path`."""
+    return RunnerOptions(
+        headless=True,
+        notebook=str(path.resolve()),
+        model=options.model,
+        rerun=options.rerun,
+        trust=options.trust,
+        stream=options.stream,
+        normalize=msgspec.to_builtins(options.normalize),
+        allowed_hosts=options.allowed_hosts,
+        unshown=options.strict,
+        replies=options.strict,
+    )
+
+
+def _run(client: Client, output: IO[bytes]) -> None:
+    """Execute the notebook of a client; what ends it early becomes one of the client's failures.
+
+    `output`: the file to which the kernel process writes.
+    """
+    try:
+        asyncio.run(_execute(client, output))
+    except CellExecutionError:
+        pass  # the client has added it to its failures
+    except DeadKernelError:
+        client.failures.append(describe_dead_kernel(*client.current_cell(), _read_end(output)))
+    except CellTimeoutError:
+        client.failures.append(describe_timeout(*client.current_cell(), client.timeout or 0))
+    except UnicodeEncodeError as fault:  # half a character in a cell, which cannot be sent
+        error = (type(fault).__name__, str(fault))
+        client.failures.append(describe_failed_cell(*client.current_cell(), *error))
+    except CellControlSignal as fault:
+        client.failures.append(Failure(message=str(fault).strip()))
 
 
 async def _execute(client: Client, stderr: IO[bytes]) -> None:

@@ -56,19 +56,13 @@ _NO_MODULE = re.compile(r"No module named '(\w+)")
 class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a notebook is tested."""
 
-    #: Code of records that this user has not signed may run again.
-    trust: bool = False
-    #: The policies of the folder may allow calls.
-    trust_folder: bool = False
-    #: Seconds per cell; None is unlimited.
-    timeout: float | None = None
-    #: A kernel other than the notebook's.
-    kernel: str = ""
-    #: Go on after a failed cell of Python code.
-    keep_going: bool = False
-    #: Fail if a tool changed whose result came from the record.
-    strict_tools: bool = False
-    #: Signers: calls of records that they have signed may run again; None: the user's signers.
+    trust: bool = False  # code of records that this user has not signed may run again
+    trust_folder: bool = False  # the policies of the folder may allow calls
+    timeout: float | None = None  # seconds per cell; None is unlimited
+    kernel: str = ""  # a kernel other than the notebook's
+    keep_going: bool = False  # go on after a failed cell of Python code
+    strict_tools: bool = False  # fail if a tool changed whose result came from the record
+    # calls of records that they have signed may run again; None: the user's signers
     signers: Sequence[Signer] | None = None
 
     def choose_kernel(self, path: Path) -> KernelChoice:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from msgspec import structs
+
 from .cards.base import Context, draw
 from .folds import Folds
 from .nodes import Node, Page, Panel, Row, Section, Step, Tone
@@ -56,18 +58,8 @@ class Layout:
     def _draw_card(self, card: Card, context: Context) -> Node | None:
         ticks = isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
         second = _whole_second(context) if ticks else None
-        # all that a card reads and that changes while a view is open
-        depends_on = (
-            card.version,
-            second,
-            context.opened,
-            context.pressed,
-            context.faults,
-            context.thoughts,
-            context.can_click,
-            context.inserting,
-            context.chosen,
-        )
+        # `Folds` opens and closes cards after they are drawn
+        depends_on = (card.version, structs.replace(context, now=second, folds={}))
         return self._reuse(card.key, depends_on, lambda: draw(card, context))
 
     def _draw_header(self, view: RunView, context: Context) -> Node | None:

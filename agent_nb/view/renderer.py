@@ -21,6 +21,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Protocol
 
 from msgspec import structs
@@ -79,6 +80,10 @@ class Budget:
 SHARED = Budget()  # of all renderers of the process
 
 
+# what the deltas of one text have in common
+_text_of = attrgetter("block", "of", "span", "name", "run")
+
+
 class JoinedDeltas:
     """Consecutive deltas of one text, folded as one delta with the time of the first."""
 
@@ -88,15 +93,7 @@ class JoinedDeltas:
 
     def take(self, event: Event) -> bool:
         """Add an event if it is a delta that continues the text; return whether it is."""
-        first = self._first
-        if (
-            type(event) is not Delta
-            or event.block != first.block
-            or event.of != first.of
-            or event.span != first.span
-        ):
-            return False
-        if event.name != first.name or event.run != first.run:
+        if type(event) is not Delta or _text_of(event) != _text_of(self._first):
             return False
         self._texts.append(event.text)
         return True
