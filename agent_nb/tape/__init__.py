@@ -5,15 +5,16 @@ messages of `conversations`, the chunks of `columns` and what `references` saves
 exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
 library and its provider, `framing` is HTTP/1.1 on the library's side, `decisions` says what becomes
 of a request, and `headers` which headers pass; `live_exchange` is an exchange as it goes.
-`matching` finds the recorded answer to a request, with the masks of `claude_code` for the program
-of that name. Which cell a call belongs to is known to `notebook.cell.taping`. `taped_url` has the
-one name that notebooks import: `from agent_nb import tape`; `host_watch` sees each `contact` with a
-host that passes the tape by, and the `environment` leads child processes to a `tunnel`.
+`matching` finds the recorded answer to a request, with `masks` (`claude_code` has those of that
+program); `misses` explains why there is none. `prices` says what tokens cost. Which cell a call
+belongs to is known to `notebook.cell.taping`. `taped_url` has the one name that notebooks import:
+`from agent_nb import tape`; `host_watch` sees each `contact` with a host that passes the tape by,
+and the `environment` leads child processes to a `tunnel`.
 
 Order of imports, lowest level first: claude_code, exchange, headers, providers, references, tunnel
-< columns, contact, conversations, environment, framing, live_exchange, spending
-< decisions, host_watch, packed, redaction, run_log
-< answers, call_journal, matching, relay
+< columns, contact, conversations, environment, framing, live_exchange, masks, prices
+< host_watch, misses, packed, redaction, run_log, spending
+< answers, call_journal, decisions, matching, relay
 < taped_url
 """
 
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from .exchange import Response as Response
     from .host_watch import HostWatch as HostWatch
     from .live_exchange import Sent as Sent
+    from .masks import TapeMasks as TapeMasks
     from .matching import Recording as Recording
     from .matching import TapeIndex as TapeIndex
-    from .matching import TapeMasks as TapeMasks
     from .packed import ExchangePacker as ExchangePacker
     from .providers import PROVIDERS as PROVIDERS
     from .redaction import redact_exchange as redact_exchange
@@ -49,7 +50,8 @@ _NAMES = {
     "exchange": "Exchange Refusal Request Response",
     "host_watch": "HostWatch",
     "live_exchange": "Sent",
-    "matching": "Recording TapeIndex TapeMasks",
+    "masks": "TapeMasks",
+    "matching": "Recording TapeIndex",
     "packed": "ExchangePacker",
     "providers": "PROVIDERS",
     "redaction": "redact_exchange",

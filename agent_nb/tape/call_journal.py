@@ -21,9 +21,9 @@ from ..events import EventLog
 from ..models import make_decoder
 from ..record import Journal
 from .exchange import Exchange, Request, Response
+from .prices import Prices
 from .redaction import WholeHomeRedaction, find_secrets
 from .run_log import add_events, begin_log, end_log
-from .spending import Prices
 
 
 class CallJournal:

@@ -23,9 +23,7 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
@@ -34,7 +32,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..wire import as_dict, as_list, encode_canonical
-from .references import TEXT, Dereferencer, References, damaged_error
+from .references import TEXT, Dereferencer, References, damaged_error, unzip_json, zip_text
 
 INDEXES = frozenset({
     "index", "output_index", "content_index", "summary_index", "item_id", "jsonPath",
@@ -137,8 +135,7 @@ def _refer_to_text(joined: str, texts: Sequence[str]) -> Any:
 def _pack_lengths(lengths: list[int]) -> Any:
     if len(lengths) < _FEWEST_ZIPPED:
         return lengths
-    packed = zlib.compress(json.dumps(lengths, separators=(",", ":")).encode(), 9)
-    return base64.b64encode(packed).decode()
+    return zip_text(json.dumps(lengths, separators=(",", ":")))
 
 
 def unpack_columns(packed: Any, references: Dereferencer) -> list[Any]:
@@ -234,7 +231,7 @@ def _cut_text(text: str, packed: Any, count: int) -> list[str]:
     A home folder in the text may be longer or shorter on this machine than where the lengths were
     counted. A longer text adds to the last piece that is not empty; a shorter one ends earlier.
     """
-    lengths = _unpack_lengths(packed) if isinstance(packed, str) else packed
+    lengths = unzip_json(packed, _LARGEST_LENGTHS) if isinstance(packed, str) else packed
     if (
         not isinstance(lengths, list)
         or len(lengths) != count
@@ -249,13 +246,3 @@ def _cut_text(text: str, packed: Any, count: int) -> list[str]:
         last = max((n for n, piece in enumerate(pieces) if piece), default=count - 1)
         pieces[last] += rest
     return pieces
-
-
-def _unpack_lengths(packed: str) -> Any:
-    try:
-        data = zlib.decompressobj().decompress(
-            base64.b64decode(packed, validate=True), _LARGEST_LENGTHS
-        )
-        return json.loads(data)
-    except (ValueError, zlib.error, RecursionError):
-        return None

@@ -17,10 +17,7 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -34,7 +31,7 @@ from ..wire import as_dict, dumps, encode_canonical
 from .columns import pack_columns, unpack_columns
 from .conversations import Conversations, unpack_body
 from .exchange import Body, Exchange, Request, Response
-from .references import Dereferencer, References, damaged_error
+from .references import Dereferencer, References, damaged_error, unzip_json, zip_text
 
 _LARGEST_PLAIN = 16 * 1024  # bytes of an answer that is not compressed
 _LARGEST_UNZIPPED = 1 << 24  # bytes that an answer may decompress to
@@ -147,10 +144,8 @@ def _pack_response(
 
 def _zip_large(packed: dict[str, Any]) -> dict[str, Any]:
     """Return a packed answer, compressed if it is large."""
-    data = dumps(packed).encode()
-    if len(data) <= _LARGEST_PLAIN:
-        return packed
-    return {"zip": base64.b64encode(zlib.compress(data, 9)).decode()}
+    text = dumps(packed)
+    return packed if len(text.encode()) <= _LARGEST_PLAIN else {"zip": zip_text(text)}
 
 
 def read_exchange(
@@ -211,7 +206,7 @@ def _unpack_response(
     packed: dict[str, Any], texts: Sequence[str], fields: Mapping[str, Any], plain: Unpacker
 ) -> Body:
     if "zip" in packed:
-        packed = as_dict(_unzip(packed["zip"]))
+        packed = as_dict(unzip_json(packed["zip"], _LARGEST_UNZIPPED))
     packed = {name: plain.unpack(value) for name, value in packed.items()}
     if "stream" in packed:
         columns = as_dict(packed["stream"])
@@ -223,13 +218,3 @@ def _unpack_response(
         references = Dereferencer(texts, fields, packed.get("seen"))
         return Body("json", references.unpack(packed["value"]))
     return _unpack_plain(packed)
-
-
-def _unzip(text: Any) -> Any:
-    """Return the JSON value of a compressed answer. Raises UsageError if damaged or too large."""
-    with suppress(ValueError, TypeError, zlib.error, RecursionError):
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), _LARGEST_UNZIPPED)
-        if unpacker.eof:
-            return json.loads(data)
-    raise damaged_error("its compressed answer is too large or damaged")

@@ -13,8 +13,12 @@ Rule: reading is bounded in size and depth, whatever a record says, and a fault 
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..errors import UsageError
@@ -31,6 +35,21 @@ _DEEPEST = 200  # levels of nesting that are read
 def damaged_error(why: str) -> UsageError:
     """Return the error of a recorded exchange that cannot be read."""
     return UsageError(f"A recorded model call cannot be read: {why}. Record it again.")
+
+
+def zip_text(text: str) -> str:
+    """Return a text compressed, in base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def unzip_json(packed: Any, most_bytes: int) -> Any:
+    """Return the JSON value of a compressed text. Raises UsageError if damaged or too large."""
+    with suppress(ValueError, TypeError, zlib.error, RecursionError):
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(packed, validate=True), most_bytes)
+        if unpacker.eof:
+            return json.loads(data)
+    raise damaged_error("its compressed answer is too large or damaged")
 
 
 class References:

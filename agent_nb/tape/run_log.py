@@ -26,7 +26,7 @@ from ..wire import as_dict, as_list, encode_canonical
 from .claude_code import drop_reminders
 from .conversations import MESSAGES
 from .exchange import Exchange, Request
-from .spending import Prices
+from .prices import Prices
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
 _NO_PROMPTS = ("system", "developer")  # roles of messages that are no prompts

@@ -17,20 +17,17 @@ import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 
 from ..agent import AnswerReader
-from ..errors import AgentError, UsageError
 from ..events import Counts, Delta
-from ..models import Config, Model, Tariff, format_dollars, make_decoder, resolve_all
+from ..models import Tariff, format_dollars, make_decoder
 from ..wire import as_dict
 from .exchange import Exchange, Refusal, Request
+from .prices import find_model
 
-_PREFIXES = {"google": "gemini"}  # of models, by the names of providers that differ
 _FREE = (
     "/count_tokens", ":countTokens", "/input_tokens", "/moderations", "/files", "/uploads",
     "/cancel",
@@ -42,13 +39,6 @@ _PICTURE_TOKENS = 1_000  # of an encoded picture or file
 _LONGEST_WORD = 4_000  # characters; a text with more before its first space is such a file
 _CHARACTERS_PER_TOKEN = 4
 _UNPRICED_SHARE = 0.1  # of the budget, for a call whose price comes with its answer
-
-
-class _PricedModel(msgspec.Struct, frozen=True):
-    """The name of a model that a request asks, and how it is priced."""
-
-    name: str
-    tariff: Tariff
 
 
 class Charge(msgspec.Struct, frozen=True, eq=False):
@@ -122,7 +112,7 @@ class Spending:
         """Return what a request may cost. Raises UsageError if a budget needs its price."""
         if not self.budget or request.method != "POST" or request.path.endswith(_FREE):
             return Charge()
-        model = _find_model(request)
+        model = find_model(request)
         tariff = model.tariff
         tariff.check_budget(model.name, self.budget)
         sent = _count_sent(request.body.value)
@@ -193,45 +183,3 @@ def _find_number(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
     """Return the first positive number in fields of these names, 0 for none."""
     values = (each.get(name) for each in objects for name in names)
     return next((n for n in values if isinstance(n, int) and n > 0), 0)
-
-
-def _find_model(request: Request) -> _PricedModel:
-    """Return the model that a request asks; one that cannot be resolved has unknown prices."""
-    with suppress(UsageError):
-        if request.model:
-            return _resolve_model(request.provider, request.model)
-    name = f"{request.provider}/{request.model or request.path.strip('/')}"
-    return _PricedModel(name, Tariff())
-
-
-def _resolve_model(provider: str, model: str) -> _PricedModel:
-    """Return a model of a provider, which is a name or an address. Raises UsageError."""
-    chosen: Any
-    if "://" not in provider:
-        label = _PREFIXES.get(provider, provider)
-    else:
-        label = Config.load().list_addresses().get(provider, "")
-    if label:
-        chosen = resolve_all(f"{label}/{model}")[0][0]
-    else:
-        host = urlsplit(provider).netloc  # of a server that the configuration does not name
-        chosen = _PricedModel(f"{host}/{model}", Tariff.at(provider, host, model, {}))
-    return _PricedModel(chosen.name, Tariff.of(cast("Model", chosen)))
-
-
-class Prices:
-    """The prices of models, each looked up once: for the calls of one cell."""
-
-    def __init__(self) -> None:
-        # (provider, model) -> its tariff, None: unknown
-        self._tariffs: dict[tuple[str, str], Tariff | None] = {}
-
-    def price_tokens(self, request: Request, counts: Counts) -> float | None:
-        """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
-        key = (request.provider, request.model)
-        if key not in self._tariffs:
-            self._tariffs[key] = None
-            with suppress(AgentError):
-                self._tariffs[key] = _resolve_model(*key).tariff
-        tariff = self._tariffs[key]
-        return None if tariff is None else tariff.cost(counts)

@@ -10,8 +10,8 @@ import pytest
 from agent_nb.record.packing import Home
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.packed import ExchangePacker, unpack_exchange
+from agent_nb.tape.prices import Prices
 from agent_nb.tape.run_log import make_log
-from agent_nb.tape.spending import Prices
 from agent_nb.wire import dumps
 
 LENGTH = 1536

@@ -6,7 +6,8 @@ import pytest
 
 from agent_nb.agent.masking.masks import Rule
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
-from agent_nb.tape.matching import Miss, Recording, TapeIndex, TapeMasks
+from agent_nb.tape.masks import TapeMasks
+from agent_nb.tape.matching import Miss, Recording, TapeIndex
 
 MASKS = TapeMasks([Rule(pattern=r"cost \d+", replace="cost …")])
 

@@ -29,10 +29,10 @@ from agent_nb.tape.columns import pack_columns, unpack_columns
 from agent_nb.tape.conversations import Conversations, unpack_body
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.packed import ExchangePacker, read_exchange, texts_of, unpack_exchange
+from agent_nb.tape.prices import Prices
 from agent_nb.tape.redaction import redact_exchange
 from agent_nb.tape.references import Dereferencer, References
 from agent_nb.tape.run_log import find_results, make_log
-from agent_nb.tape.spending import Prices
 from agent_nb.wire import dumps
 
 HOME = Home("/home/ann")

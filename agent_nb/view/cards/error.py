@@ -18,11 +18,10 @@ from ..state.cards import ErrorCard
 from ..values import bounded
 from .base import Context
 
+ANSWERS_AGAIN = "The model was given this text and answers again."
 # code -> (title, tone, what happens next); the title of any other code is the code, as words
 TITLES: dict[str, tuple[str, Tone, str]] = {
-    "usage": ("Cannot start", "bad", ""),
-    "tools": ("Cannot start", "bad", ""),
-    "model": ("Cannot start", "bad", ""),
+    **dict.fromkeys(("usage", "tools", "model"), ("Cannot start", "bad", "")),
     "provider": ("The provider failed", "bad", ""),
     "connect": ("No connection", "bad", ""),
     "cut": ("The connection broke off", "bad", ""),
@@ -35,16 +34,8 @@ TITLES: dict[str, tuple[str, Tone, str]] = {
     "store": ("Rows are not stored", "wait", ""),
     "unplayable": ("Cannot be replayed elsewhere", "wait", ""),
     "no_schema": ("The server takes no schema", "wait", ""),
-    "invalid_output": (
-        "The answer has the wrong type",
-        "wait",
-        "The model was given this text and answers again.",
-    ),
-    "answer_not_alone": (
-        "The answer came beside calls",
-        "wait",
-        "The model was given this text and answers again.",
-    ),
+    "invalid_output": ("The answer has the wrong type", "wait", ANSWERS_AGAIN),
+    "answer_not_alone": ("The answer came beside calls", "wait", ANSWERS_AGAIN),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": (
@@ -56,14 +47,12 @@ TITLES: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# the same for codes whose error may end the run; `TITLES` then has the soft error of the code
-FINAL_TITLES: dict[str, tuple[str, Tone, str]] = {
-    "invalid_output": (
-        "No valid answer",
-        "bad",
-        "Say in the prompt what the answer needs, have the type allow None, or use a larger model.",
-    )
-}
+# the look of an error of the type of an answer that ends the run
+NO_VALID_ANSWER: tuple[str, Tone, str] = (
+    "No valid answer",
+    "bad",
+    "Say in the prompt what the answer needs, have the type allow None, or use a larger model.",
+)
 # instead of `provider`, if the message names a 4xx or 3xx status, as `models.http.errors` does
 REFUSED: tuple[str, Tone, str] = ("The provider refused", "bad", "")
 _REFUSAL = re.compile(r"[^()]{1,200}\([34]\d\d\)").match
@@ -73,11 +62,7 @@ OF_MODEL = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
-    spelled = state.code.replace("_", " ").strip().capitalize() or "Error"
-    titles = TITLES if state.soft or state.code not in FINAL_TITLES else FINAL_TITLES
-    title, tone, next_step = titles.get(state.code, (spelled, "bad", ""))
-    if state.code == "provider" and _REFUSAL(state.message):
-        title, tone, next_step = REFUSED
+    title, tone, next_step = _choose_title(state)
     failed = tone == "bad"
     first, _, details = bounded(state.message.strip(), 4000).partition("\n")
     marks: tuple[T, ...] = (T(f"! {title}", tone=tone, bold=True),)
@@ -90,3 +75,13 @@ def card(state: ErrorCard, context: Context) -> Node:
     raw = Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose)
     parts = (head, *detail_lines, *next_line, *([raw] if state.raw else []))
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
+
+
+def _choose_title(state: ErrorCard) -> tuple[str, Tone, str]:
+    """Return title, tone and what happens next."""
+    if state.code == "provider" and _REFUSAL(state.message):
+        return REFUSED
+    if state.code == "invalid_output" and not state.soft:
+        return NO_VALID_ANSWER
+    spelled = state.code.replace("_", " ").strip().capitalize() or "Error"
+    return TITLES.get(state.code, (spelled, "bad", ""))

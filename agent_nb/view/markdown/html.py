@@ -99,6 +99,16 @@ def tokens_html(
     A long block is cut into pages (`split`): `first` and `last` say which edges of the block this
     page has; `number` is that of its first item, if it continues an ordered list.
     """
+    _style_tokens(tokens)
+    if tokens and not (first and last):
+        _remove_edges(tokens[0], first=first, last=last)
+    if tokens and number is not None and tokens[0].type == "ordered_list_open":
+        tokens[0].attrSet("start", str(number))
+    md = parser()
+    return str(md.renderer.render(tokens, md.options, env))
+
+
+def _style_tokens(tokens: Sequence[Token]) -> None:
     in_head = False
     for token in tokens:
         css = STYLES.get(token.type)
@@ -117,12 +127,6 @@ def tokens_html(
         for child in token.children or ():
             if child.type == "link_open":
                 child.attrSet("style", theme.link())
-    if tokens and not (first and last):
-        _remove_edges(tokens[0], first=first, last=last)
-    if tokens and number is not None and tokens[0].type == "ordered_list_open":
-        tokens[0].attrSet("start", str(number))
-    md = parser()
-    return str(md.renderer.render(tokens, md.options, env))
 
 
 def _remove_edges(token: Token, *, first: bool, last: bool) -> None:
@@ -259,22 +263,20 @@ def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
     return pre(token.content, language_of(token.info), **(token.meta or {}))
 
 
-def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return f'<code style="{CODE_INLINE}">{escape(tokens[index].content)}</code>'
+def code_in_line(code: str) -> str:
+    """Return code inside a line of text."""
+    return f'<code style="{CODE_INLINE}">{escape(code)}</code>'
 
 
 def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
-    formulas = env.get(FORMULAS)
+    formula, is_block = tokens[index].content.strip(), tokens[index].type == "math_block"
     if env.get(TEX_AS_CODE):  # the formula may be unfinished, so it is not judged
-        html = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
+        html = code_in_line(bare(formula))
     elif not tex.harmless(formula):
-        if block:
-            return pre(formula, "latex")
-        return f'<code style="{CODE_INLINE}">{escape(formula)}</code>'
+        return pre(formula, "latex") if is_block else code_in_line(formula)
     else:
-        html = escape(formula) if formulas is None else formulas.put(formula)
-    if not block:
+        html = env[FORMULAS].put(formula) if FORMULAS in env else escape(formula)
+    if not is_block:
         return f"<span>{html}</span>"
     return f'<p style="margin:{_SPACE};{_scrolling(len(formula))}>{html}</p>\n'
 
@@ -327,10 +329,6 @@ def bare(formula: str) -> str:
     return text[size:-size].strip()
 
 
-def _text(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return _isolate_delimiters(tokens[index].content)
-
-
 def _isolate_delimiters(text: str) -> str:
     """Return HTML of a text in which nothing begins a formula."""
     return _DELIMITER.sub(r"<span>\g<0></span>", escape(text))
@@ -347,11 +345,11 @@ def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
 _RULES: dict[str, Any] = {
     "fence": _fence,
     "code_block": _fence,
-    "code_inline": _code_inline,
+    "code_inline": lambda self, tokens, index, options, env: code_in_line(tokens[index].content),
     "math_block": _math,
     "math_inline": _math,
     "table_open": _table,
     "table_close": _end_table,
-    "text": _text,
+    "text": lambda self, tokens, index, options, env: _isolate_delimiters(tokens[index].content),
     "image": _image,
 }

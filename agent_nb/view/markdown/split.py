@@ -180,7 +180,7 @@ class Splitter:
             tokens = None if open_block.cut else block.tokens
             segment = Segment(text, not open_block.cut, True, open_block.number, tokens)
             return [Page(segment, block.start, open_block)]
-        head = _head(block, source, lines)
+        head = source[lines[block.start] : lines[block.start + block.head_lines]]
         first = open_block.number if open_block.number is not None else _first_number(block)
         pages = []
         for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
@@ -231,11 +231,6 @@ def parse_segment(segment: Segment, references: dict[str, Any]) -> list[Token]:
         return segment.tokens
     blocks, _ = parse(segment.source, references)
     return [token for block in blocks for token in block.tokens]
-
-
-def _head(block: Block, source: str, lines: Sequence[int]) -> str:
-    """Return the head of a block: the lines that every page repeats."""
-    return source[lines[block.start] : lines[block.start + block.head_lines]]
 
 
 def _first_number(block: Block) -> int | None:

@@ -1,0 +1,72 @@
+"""What differs by chance between a request and its recording, and is masked on both sides.
+
+Why: a program that runs again sends other temporary folders, dates and addresses of objects. The
+port of a server on this machine is another one each time the server is started.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..agent import Rule
+from ..wire import encode_canonical
+from .claude_code import list_masks
+from .exchange import Request
+
+_DATE = (
+    r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
+)
+# the start of a word; in JSON the first word of a line follows the letter of an escape such as `\n`
+_START = r"(?:\b|(?<=\\[nrt]))"
+# pattern -> the text that replaces its matches
+MASKS: tuple[tuple[str, str], ...] = (
+    # the lookbehind: in a picture's base64 each character would begin another attempt
+    (r"(?<![\w./\\:-])[\w./\\:-]*ipykernel_\d+[/\\]+\d+\.py|<ipython-input-\d+-\w+>", "…cell"),
+    (r"(?:/private)?(?:/var/folders/\w+/\w+/T|/tmp)/[\w.-]+", "…tmp"),
+    (r"\\AppData\\Local\\Temp\\[\w.-]+", "…tmp"),
+    (rf"{_START}0x[0-9a-fA-F]{{6,}}\b", "0x…"),
+    (
+        rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
+        "today …",
+    ),
+    # Pydantic's version, in an error that a library sends back to the model
+    (r"https://errors\.pydantic\.dev/[\d.]+/", "https://errors.pydantic.dev/…/"),
+)
+_LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")
+
+Masks = list[tuple[re.Pattern[str], str]]
+
+
+class TapeMasks:
+    """The masks of requests; `rules`: those of the notebook's project."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._masks = _compile([*MASKS, *((rule.pattern, rule.replace) for rule in rules)])
+
+    def choose(self, request: Request) -> Masks:
+        """Return the masks of a request; some programs have their own."""
+        return [*_compile(list_masks(request.body.value)), *self._masks]
+
+    def make_key(self, request: Request) -> str:
+        """Return a request as masked canonical text."""
+        text = encode_canonical([*read_target(request), request.body.value])
+        return mask_text(text, self.choose(request))
+
+
+def read_target(request: Request) -> tuple[str, ...]:
+    """Return where a request goes: provider (here without its port), method, path and query."""
+    provider = _LOOPBACK.sub(r"\1", request.provider)
+    return provider, request.method, request.path, request.query
+
+
+def mask_text(text: str, masks: Masks) -> str:
+    """Return a text in which the matches of masks are replaced."""
+    for pattern, replacement in masks:
+        # backslashes are doubled, since the replacement is no template with groups
+        text = pattern.sub(replacement.replace("\\", r"\\"), text)
+    return text
+
+
+def _compile(masks: Iterable[tuple[str, str]]) -> Masks:
+    return [(re.compile(pattern), text) for pattern, text in masks]
