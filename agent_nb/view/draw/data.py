@@ -84,13 +84,13 @@ def table(node: nodes.Table) -> str:
 
 def _box_attributes(node: nodes.Table) -> str:
     """Return the attributes of the box around a table: its style, and a tab stop if it scrolls."""
+    letters = [sum(map(len, row)) for row in (node.columns, *node.rows)]
     # with its padding a cell is about twice as wide as its letters, and a row as tall as two lines
-    wide = any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
+    wide = max(letters) > LETTERS // 2
     stop = ' tabindex="0"' if wide or len(node.rows) > LINES // 2 else ""
-    letters = sum(len(cell) for row in node.rows for cell in row)
-    short = len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS
+    short = len(node.rows) <= LINES and sum(letters[1:]) <= 2 * LINES * LETTERS
     # two letters of padding a column: on most pages such a table scrolls
-    scrolls = any(sum(map(len, row)) + 2 * len(row) > LETTERS for row in (node.columns, *node.rows))
+    scrolls = max(letters) + 2 * len(node.columns) > LETTERS
     edge = theme.EDGE if scrolls and not node.cut else ""
     return style("overflow:auto", "" if short else theme.HEIGHT, edge) + stop
 
