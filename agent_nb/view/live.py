@@ -120,7 +120,7 @@ class LiveView:
         thoughts = options.shown_thoughts
         if options.kind == "text":
             from .draw.terminal import TextPainter
-            from .draw.terminal_markdown import Terminal
+            from .draw.terminal_blocks import Terminal
 
             terminal = None if write is not None else Terminal.find()
             text_painter = TextPainter(write or _stdout, thoughts=thoughts, terminal=terminal)

@@ -138,19 +138,22 @@ class Renderer:
         self._lock = threading.Lock()  # guards `_pending`
         self._held = 0  # events that a view must have before it is painted,
         self._held_until = 0.0  # but not after this time
-        self._wake, self._over = threading.Event(), threading.Event()
-        self._urgent = self._stopped = self._dirty = self._painting = False
-        # the next frame, and the next paint of a view that only its clock changes
+        self._wake = threading.Event()  # set: the thread has something to do
+        self._over = threading.Event()  # set by `stop`
+        self._dirty = False  # the view changed since the last paint
+        self._urgent = False  # the next paint does not wait for its frame
+        self._painting = False
+        # times of the next frame, and of the next paint of a view that only its clock changes
         # (an unwatched run that ends within a second is painted only once, at its end)
         self._due = self._second = 0.0 if seen else clock() + self._frame
-        self._failures = 0
+        self._failures = 0  # failed paints in a row
         self._thread: threading.Thread | None = None
         self._detach: Callable[[], None] | None = None
 
     @property
     def caught_up(self) -> bool:
         """Whether everything so far is painted, or painting has ended."""
-        return self._stopped or not (self._pending or self._dirty or self._painting)
+        return self._over.is_set() or not (self._pending or self._dirty or self._painting)
 
     def subscribe(self) -> None:
         """Subscribe to the log, once: the events so far, then each new one."""
@@ -216,9 +219,8 @@ class Renderer:
         """
         if self._detach is not None:
             self._detach()
-        self._stopped = True
-        self._wake.set()
         self._over.set()
+        self._wake.set()
         if self._thread is not None:
             self._thread.join(patience)
             if self._thread.is_alive():
@@ -247,17 +249,15 @@ class Renderer:
 
     def _run(self) -> None:
         """Paint until `stop`: the body of the thread."""
-        while not self._stopped:
+        while not self._over.is_set():
             wait = self.step()
             self._wake.wait(wait)
             self._wake.clear()
-            if not self._urgent and (pause := self._due - self._clock()) > 0 and not self._stopped:
-                self._sleep(pause)
+            self._fold_until(self._due)
 
-    def _sleep(self, seconds: float) -> None:
-        """Fold events for some time, so that none pile up; an urgent one ends it."""
-        end = self._clock() + seconds
-        while (left := end - self._clock()) > 0 and not self._urgent and not self._stopped:
+    def _fold_until(self, end: float) -> None:
+        """Fold events up to a time, so that none pile up; an urgent one ends the wait."""
+        while (left := end - self._clock()) > 0 and not self._urgent and not self._over.is_set():
             self._fold()
             self._over.wait(min(left, 0.01))
 

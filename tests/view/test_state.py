@@ -24,12 +24,12 @@ from agent_nb.view.state.cards import (
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.state.map import MapCardBuilder
 from agent_nb.view.state.notes import Notes
+from agent_nb.view.state.overview import Usage
 from agent_nb.view.state.plans import Plans
 from agent_nb.view.state.retries import Retries
 from agent_nb.view.state.text import Output, Text
 from agent_nb.view.state.text_cards import TextCards
 from agent_nb.view.state.think_cards import first_delta
-from agent_nb.view.state.usage import Usage
 
 # versions, links, tables of methods, and what only sorts the events to come
 SKIP = {

@@ -6,7 +6,8 @@ import pytest
 
 from agent_nb.view.draw import cells
 from agent_nb.view.draw.cells import cell_width, fit, pad
-from agent_nb.view.draw.terminal_markdown import MarkdownWriter, Terminal
+from agent_nb.view.draw.terminal_blocks import Terminal
+from agent_nb.view.draw.terminal_markdown import MarkdownWriter
 from agent_nb.view.markdown import split
 from agent_nb.view.markdown.split import parse
 

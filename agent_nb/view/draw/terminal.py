@@ -32,7 +32,8 @@ from ..state.map import MapCard
 from ..state.plans import PlanCard
 from ..state.text import Text
 from . import text
-from .terminal_markdown import MarkdownWriter, Terminal
+from .terminal_blocks import Terminal
+from .terminal_markdown import MarkdownWriter
 from .text import INDENT
 
 Write = Callable[[str], None]

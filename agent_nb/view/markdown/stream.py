@@ -44,6 +44,8 @@ class MarkdownStream:
 
     def __init__(self, formulas: Formulas | None = None) -> None:
         self._formulas = formulas
+        self.fed = 0  # characters
+        self.closed = False
         self.frozen: list[str] = []
         self.changed: int | None = None
         self._splitter = Splitter()
@@ -53,6 +55,7 @@ class MarkdownStream:
 
     def feed(self, text: str) -> None:
         """Add text; the next call of another method renders it."""
+        self.fed += len(text)
         self._splitter.feed(visible.show_prose(text))
 
     def advance(self) -> None:
@@ -61,6 +64,7 @@ class MarkdownStream:
 
     def close(self) -> None:
         """Freeze everything and apply late link definitions."""
+        self.closed = True
         self._freeze(final=True)
         for index, segment in self._linked.items() if self._splitter.references else ():
             html = self._html(segment)
@@ -123,25 +127,14 @@ def without_spare(html: str) -> str:
     return _SPARE.sub(r"\1", html)
 
 
-class _Memo:
-    """The rendering that a `Text` keeps: the stream, and how many characters it was fed."""
-
-    def __init__(self) -> None:
-        self.stream = MarkdownStream()
-        self.fed = 0
-        self.closed = False
-
-
 def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
     """Return the stream of a growing text, fed with all of it; `closed`: no more will come."""
-    memo = text.memo(_Memo)
-    if memo.fed < len(text):
-        memo.stream.feed(text.tail(len(text) - memo.fed))
-        memo.fed = len(text)
-    if closed and not memo.closed:
-        memo.stream.close()
-        memo.closed = True
-    return memo.stream
+    stream = text.memo(MarkdownStream)
+    if stream.fed < len(text):
+        stream.feed(text.tail(len(text) - stream.fed))
+    if closed and not stream.closed:
+        stream.close()
+    return stream
 
 
 def render(text: str, formulas: Formulas | None = None) -> str:
