@@ -178,12 +178,12 @@ def _read_name(host: Any) -> str:
 
 def _split_target(target: str) -> tuple[str, int]:
     """Return host and port of a target as `Tunnel` reads them; 80 stands for a missing port."""
-    host = target
+    host, port = target, None
     with suppress(ValueError):  # of brackets that do not match, or of a wrong port
         url = urlsplit(target if "://" in target else f"//{target}")
         host = url.hostname or ""
-        return _read_name(host), url.port or 80
-    return _read_name(host), 80
+        port = url.port
+    return _read_name(host), port or 80
 
 
 def _is_here(name: str) -> bool:

@@ -345,34 +345,27 @@ def unfit(value: Any, kind: Any = Node) -> str:
     `kind`: the expected type, of those that fields of nodes have.
     """
     origin, options = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return ""
+    parts: list[tuple[Any, Any]] = []  # the values inside, each with its type
     if origin is UnionType:
         fits = any(not unfit(value, option) for option in options)
-        return "" if fits else _describe_fault(value, kind)
-    if origin is Literal:
-        return "" if value in options else _describe_fault(value, kind)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return _describe_fault(value, kind)
+    elif origin is Literal:
+        fits = value in options
+    elif origin is tuple:
+        fits = isinstance(value, tuple)
         # every tuple in a node holds any number of items of one type
-        return next(filter(None, (unfit(item, options[0]) for item in value)), "")
-    # a subclass of a node is refused: it could compute its fields anew after this check
-    if not isinstance(value, (int, float) if kind is float else kind) or (
-        isinstance(value, Node) and type(value).__module__ != __name__
-    ):
-        return _describe_fault(value, kind)
-    fields = _field_types(type(value)) if isinstance(value, Node) else {}
-    return next(
-        filter(None, (unfit(getattr(value, name), expected) for name, expected in fields.items())),
-        "",
-    )
+        parts = [(item, options[0]) for item in value] if fits else []
+    elif isinstance(value, Node):
+        # a subclass of a node is refused: it could compute its fields anew after this check
+        fits = kind is Any or (isinstance(value, kind) and type(value).__module__ == __name__)
+        types = _field_types(type(value)) if fits and kind is not Any else {}
+        parts = [(getattr(value, name), expected) for name, expected in types.items()]
+    else:
+        fits = kind is Any or isinstance(value, (int, float) if kind is float else kind)
+    if not fits:
+        return f"{type(value).__name__} in place of {getattr(kind, '__name__', kind)}"
+    return next(filter(None, (unfit(part, expected) for part, expected in parts)), "")
 
 
 @cache
 def _field_types(node: type[Node]) -> dict[str, Any]:
     return get_type_hints(node)
-
-
-def _describe_fault(value: Any, kind: Any) -> str:
-    return f"{type(value).__name__} in place of {getattr(kind, '__name__', kind)}"

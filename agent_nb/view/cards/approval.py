@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+from msgspec import structs
 
 from .. import fields, values
 from ..format import clip_text, text_row
@@ -60,9 +60,8 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
 def _ids(state: CallCard) -> dict[str, Any]:
     """Return the ids that an answer repeats: of the call, and of the question if it has one."""
     question = _extra(state).get("question")
-    if isinstance(question, str) and question:
-        return {"call_id": state.call_id, "question": question}
-    return {"call_id": state.call_id}
+    has_id = isinstance(question, str) and question
+    return {"call_id": state.call_id, **({"question": question} if has_id else {})}
 
 
 def _about(state: CallCard) -> str:
@@ -194,13 +193,11 @@ def _disable_pressed(buttons: tuple[Button, ...], context: Context) -> tuple[But
     """Return the buttons; after a press of one, none can be pressed."""
     if not any(b.key in context.pressed for b in buttons):
         return buttons
-    disabled = []
-    for button in buttons:
-        label = button.label
-        if button.key in context.pressed and button.busy:
-            label = button.busy
-        disabled.append(msgspec.structs.replace(button, label=label, enabled=False, hint=""))
-    return tuple(disabled)
+    labels = ((b.key in context.pressed and b.busy) or b.label for b in buttons)
+    return tuple(
+        structs.replace(button, label=label, enabled=False, hint="")
+        for button, label in zip(buttons, labels, strict=True)
+    )
 
 
 def decision_line(state: CallCard) -> tuple[Node, ...]:

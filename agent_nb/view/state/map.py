@@ -23,6 +23,7 @@ from .cards import Card, CardList
 
 # the kind of failure of rows that the end of the map cut off (`rows.map.tally`)
 STOPPED = "stopped"
+SAMPLED = ("map.rows", "map.scores")  # kinds of states of which the card shows a sample
 QUARTERS = 4  # a map's counts are kept at each quarter, for views that cannot draw a bar
 LONGEST_COUNTS = 1 << 20  # characters of live counts
 
@@ -138,16 +139,20 @@ class MapCardBuilder:
 
     def take_state(self, event: State) -> bool:
         """Take a state if it belongs to a map; return whether it does."""
-        taken = False
-        if event.kind in ("map.rows", "map.scores"):  # the card shows a sample of them
-            taken = self.card is not None
-        elif event.kind == "map.plan":
-            taken = self._take_plan(_read_payload(event.payload, MapPlan))
-        elif event.kind == "map":
-            taken = self._take_end(_read_payload(event.payload, MapCounts))
-        if taken and event.origin != "imported":
+        if event.kind == "map.plan" and (plan := _read_payload(event.payload, MapPlan)):
+            card = self._find_or_add(plan.rows * max(1, plan.repeats))
+            card.plan = plan
+        elif event.kind == "map" and (counts := _read_payload(event.payload, MapCounts)):
+            card = self._find_or_add(counts.total)
+            card.counts, card.done = counts, True
+        elif event.kind in SAMPLED and self.card is not None:
+            card = self.card
+        else:
+            return False
+        self._cards.touch(card)
+        if event.origin != "imported":
             self.ran_in_kernel = True
-        return taken
+        return True
 
     def take_delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""
@@ -166,22 +171,6 @@ class MapCardBuilder:
         if self.card is not None and not self.card.done:
             self.card.done = True
             self._cards.touch(self.card)
-
-    def _take_plan(self, plan: MapPlan | None) -> bool:
-        if plan is None:
-            return False
-        card = self._find_or_add(plan.rows * max(1, plan.repeats))
-        card.plan = plan
-        self._cards.touch(card)
-        return True
-
-    def _take_end(self, counts: MapCounts | None) -> bool:
-        if counts is None:
-            return False
-        card = self._find_or_add(counts.total)
-        card.counts, card.done = counts, True
-        self._cards.touch(card)
-        return True
 
     def _find_or_add(self, total: int) -> MapCard:
         if self.card is None:

@@ -93,16 +93,16 @@ class Plans:
         shape: Literal["tree", "graph"] = "tree" if event.name.startswith("tot_") else "graph"
         card = self._plans.get(shape)
         # a second plan begins another graph
-        if card is None or (event.name == "got_plan" and card.nodes):
+        is_new = card is None or bool(event.name == "got_plan" and card.nodes)
+        if card is None or is_new:
             card = PlanCard(self._cards.new_key("plan"), shape)
-            if not handler(card, event.payload, event.ts):
-                return False
+        fits = handler(card, event.payload, event.ts)
+        if is_new and fits:
             self._plans[shape] = card
             self._cards.add(card)
-            return True
-        placed = handler(card, event.payload, event.ts)
-        self._cards.touch(card)
-        return placed
+        elif not is_new:
+            self._cards.touch(card)
+        return fits
 
     def end(self) -> None:
         """Note that the run has ended."""

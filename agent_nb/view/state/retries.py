@@ -64,10 +64,10 @@ class Retries:
         card = self._retry
         if card is None or isinstance(event, Node):
             return
-        if isinstance(event, Error) and event.code == "retry":
+        is_failure = isinstance(event, Error) and event.code == "retry"
+        # only stored events end a wait, so that a replay measures the same one
+        if is_failure or (isinstance(event, Delta) and card.since):
             return
-        if isinstance(event, Delta) and card.since:
-            return  # only stored events end a wait, so that a replay measures the same one
         stopped_while_waiting = card.since and isinstance(event, Interrupt | End)
         card.tries = len(card.failures) + (0 if stopped_while_waiting else 1)
         card.end_wait(event.ts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..format import count_noun
@@ -64,14 +64,7 @@ class Text:
 
         Cards of other packages may call it.
         """
-        first: list[str] = []
-        size = 0
-        for piece in self._pieces:
-            if size >= limit:
-                break
-            first.append(piece)
-            size += len(piece)
-        return "".join(first)[:limit]
+        return "".join(_take_pieces(self._pieces, limit))[:limit]
 
     def begins(self) -> str:
         """Return the first character that is not white space, "" if there is none."""
@@ -79,13 +72,7 @@ class Text:
 
     def tail(self, limit: int) -> str:
         """Return the last `limit` code points without joining the whole text."""
-        last: list[str] = []
-        size = 0
-        for piece in reversed(self._pieces):
-            last.append(piece)
-            size += len(piece)
-            if size >= limit:
-                break
+        last = _take_pieces(reversed(self._pieces), limit)
         return "".join(reversed(last))[-limit:] if limit else ""
 
     def __len__(self) -> int:
@@ -98,6 +85,17 @@ class Text:
 
     def __repr__(self) -> str:
         return f"Text({str(self)[:40]!r}, {self._length})"
+
+
+def _take_pieces(pieces: Iterable[str], size: int) -> list[str]:
+    """Return the first pieces, as many as have `size` code points together."""
+    taken: list[str] = []
+    for piece in pieces:
+        if size <= 0:
+            break
+        taken.append(piece)
+        size -= len(piece)
+    return taken
 
 
 class Output:
