@@ -47,7 +47,7 @@ from .cell_failure import Failure, describe_dead_kernel, describe_failed_cell, d
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 from .kernels import EarlyKernels, choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
-from .stopping import stoppable_task
+from .stopping import EXECUTIONS
 
 IDS_SINCE = 5  # cells have ids since minor version 5 of notebook format 4
 
@@ -176,7 +176,7 @@ def _run(client: Client, output: IO[bytes]) -> None:
 
 
 async def _execute(client: Client, stderr: IO[bytes]) -> None:
-    with stoppable_task():
+    with EXECUTIONS.add_task():
         await client.async_execute(stdout=stderr, stderr=stderr)
 
 

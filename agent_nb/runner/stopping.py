@@ -37,47 +37,38 @@ class _Executions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tasks: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.stopped = False
 
-    def add(self, task: asyncio.Task[Any]) -> None:
-        """Register a task of the running loop. Raises Stopped if all were stopped before."""
+    @contextmanager
+    def add_task(self) -> Iterator[None]:
+        """Let the task that runs this be stopped. Raises Stopped if it was, or all were before."""
+        task = asyncio.current_task()
+        assert task is not None
         with self._lock:
             if self.stopped:
                 raise Stopped
-            self._tasks[task] = asyncio.get_running_loop()
-
-    def remove(self, task: asyncio.Task[Any]) -> None:
-        """Forget a task."""
-        with self._lock:
-            self._tasks.pop(task, None)
+            self._tasks.add(task)
+        try:
+            yield
+        except BaseException:
+            if self.stopped:  # nbclient reports a cancellation as a dead kernel
+                raise Stopped from None
+            raise
+        finally:
+            with self._lock:
+                self._tasks.discard(task)
 
     def stop(self) -> None:
         """Cancel all registered executions; those that begin later raise Stopped."""
         with self._lock:
             self.stopped = True
-            for task, loop in self._tasks.items():
+            for task in self._tasks:
                 with suppress(RuntimeError):  # its loop has closed
-                    loop.call_soon_threadsafe(task.cancel)
+                    task.get_loop().call_soon_threadsafe(task.cancel)
 
 
 EXECUTIONS = _Executions()
-
-
-@contextmanager
-def stoppable_task() -> Iterator[None]:
-    """Let the task that runs this be stopped. Raises Stopped if it was."""
-    task = asyncio.current_task()
-    assert task is not None
-    EXECUTIONS.add(task)
-    try:
-        yield
-    except BaseException:
-        if EXECUTIONS.stopped:  # nbclient reports a cancellation as a dead kernel
-            raise Stopped from None
-        raise
-    finally:
-        EXECUTIONS.remove(task)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ and the `environment` leads child processes to a `tunnel`.
 Order of imports, lowest level first: claude_code, exchange, headers, providers, references, tunnel
 < columns, contact, conversations, environment, framing, live_exchange, masks, prices
 < host_watch, misses, packed, redaction, run_log, spending
-< answers, call_journal, decisions, matching, relay
+< answers, call_journal, decisions, matching
+< relay
 < taped_url
 """
 

@@ -9,7 +9,6 @@ Rules
 - `Button`, `Editor` and `Field` are drawn in the live view only.
 - Nodes that change or take input have widgets of their own in the live view (`needs_widgets` in
   `widgets.slots` lists them). All other nodes are static HTML there.
-- This file imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from msgspec import structs
@@ -78,14 +79,7 @@ def _replace_fields(node: Any, **fields: Any) -> Any:
 
 def _group(children: Iterable[Any], make: Callable[[tuple[Any, ...]], Node]) -> Iterator[Node]:
     """Yield the charts and widgets in children; `make` joins the pieces between two of them."""
-    group: list[Node] = []
-    for piece in (piece for child in children for piece in _split(child)):
-        if not isinstance(piece, Interactive):
-            group.append(piece)
-            continue
-        if group:
-            yield make(tuple(group))
-            group = []
-        yield piece
-    if group:
-        yield make(tuple(group))
+    pieces = (piece for child in children for piece in _split(child))
+    for are_charts, group in groupby(pieces, lambda piece: isinstance(piece, Interactive)):
+        run = tuple(group)
+        yield from run if are_charts else (make(run),)

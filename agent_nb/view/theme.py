@@ -15,7 +15,6 @@ Rules
 - Inline styles use only properties that JupyterLab's sanitizer keeps: no `position`, no `z-index`,
   no `url()`; sizes in px, but boxes that scroll in em. Only `WHOLE` (a click selects all of a text)
   is lost there: text in untrusted outputs is selected by hand.
-- This file imports nothing of ours.
 """
 
 from __future__ import annotations

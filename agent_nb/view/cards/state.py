@@ -30,18 +30,15 @@ def card(state: NoteCard, context: Context) -> Node:
     if len(pairs) == 1:
         ((title, payload), before) = pairs[0]
         return _snapshot(title, payload, before, alone=True)
-    names = list(
-        dict.fromkeys(
-            _describe_snapshot(title, payload) for title, payload in state.items[:MOST_EVENTS]
-        )
-    )
+    snapshots = (_describe_snapshot(*item) for item, _ in pairs)
+    names = ", ".join(dict.fromkeys(snapshots))
     size = count_noun(len(state.items), "state event")
     left = (
         T(f"⟳ {size}", tone="muted"),
-        T(f"  {clip_text(', '.join(names), LONGEST_NAMES)}", tone="muted"),
+        T(f"  {clip_text(names, LONGEST_NAMES)}", tone="muted"),
     )
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
-    return Fold((Row(left),), (*body, *count_left_out(state)), title=f"{size}: {', '.join(names)}")
+    return Fold((Row(left),), (*body, *count_left_out(state)), title=f"{size}: {names}")
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:

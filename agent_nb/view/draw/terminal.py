@@ -10,7 +10,6 @@ Rules
 - In a terminal an answer is drawn as markdown, line by line (`terminal_markdown`); a pipe, a file
   and a kernel's stdout get its text.
 - What a question on the keyboard has shown is not printed again.
-- Hostile characters are made visible.
 """
 
 from __future__ import annotations

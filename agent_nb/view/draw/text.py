@@ -5,7 +5,6 @@ Why: a saved run must be readable in git, in mail and in a terminal too.
 Rules
 - The text has no colours and no fixed width: the terminal wraps.
 - A step is one line, with its body indented below and bounded; a thought is one line.
-- Hostile characters are made visible (see `visible`).
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from functools import cache
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from ...host import without_project
@@ -57,21 +59,16 @@ def color_runs(code: str, language: str, *, begin: int = 0) -> list[tuple[str, s
     lexer = _lexer(language) if language and len(code) <= LONGEST else None
     if lexer is None:
         return [(code[begin:], "")]
-    out: list[tuple[str, str]] = []
-    run_family = ""  # the family of `run_texts`
-    run_texts: list[str] = []
+    pieces: list[tuple[str, str]] = []
+    family = ""
     for kind, token in lexer.get_tokens(code):
         # `begin` counts down: the characters that are still to be skipped
         value, begin = token[begin:], max(0, begin - len(token))
-        if not value:
-            continue
-        family = _family(kind) if not value.isspace() else run_family
-        if family != run_family:
-            out.append(("".join(run_texts), run_family))
-            run_family, run_texts = family, []
-        run_texts.append(value)
-    out.append(("".join(run_texts).removesuffix("\n"), run_family))  # the lexer ensures a line end
-    return out
+        family = _family(kind) if value.strip() else family
+        pieces.append((value, family))
+    runs = [("".join(text for text, _ in run), key) for key, run in groupby(pieces, itemgetter(1))]
+    text, family = runs.pop()
+    return [*runs, (text.removesuffix("\n"), family)]  # the lexer ensures a line end
 
 
 def _span(text: str, family: str) -> str:

@@ -15,19 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ...events import (
-    Approval,
-    Call,
-    Delta,
-    Error,
-    Execute,
-    Meaning,
-    Progress,
-    Result,
-    Started,
-    decode_event,
-    meaning,
-)
+from ... import events as e
 from ...wire import as_dict, as_list
 from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
@@ -45,7 +33,7 @@ class Calls:
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self._calls: dict[str, CallCard] = {}  # by the id of the call
-        self.deltas: dict[str, Callable[[Delta], None]] = {
+        self.deltas: dict[str, Callable[[e.Delta], None]] = {
             "call": self.take_letters,
             "result": self.take_early_end,
             "approval": self.take_live_approval,
@@ -66,7 +54,7 @@ class Calls:
         for tool in as_list(payload.get("tools")):
             self._servers[str(as_dict(tool).get("name"))] = str(payload.get("server") or "")
 
-    def take_error(self, event: Error) -> bool:
+    def take_error(self, event: e.Error) -> bool:
         """Take an error of a call; return False if it belongs to no call of this view."""
         card = self._calls.get(event.call_id) if event.call_id else None
         if card is not None:
@@ -81,7 +69,7 @@ class Calls:
                 card.status, card.done = "unfinished", True
                 self._cards.touch(card)
 
-    def take_letters(self, event: Delta) -> None:
+    def take_letters(self, event: e.Delta) -> None:
         """Append a piece of the arguments."""
         card = self._cards.find(f"call:{event.block}")
         if not isinstance(card, CallCard):
@@ -91,7 +79,7 @@ class Calls:
         card.raw.append(event.text)
         self._cards.touch(card)
 
-    def take_early_end(self, event: Delta) -> None:
+    def take_early_end(self, event: e.Delta) -> None:
         """Take the status of the ended call `block`, whose result follows in call order."""
         card = self._calls.get(event.block)
         if card is not None and card.open:
@@ -99,7 +87,7 @@ class Calls:
             card.ended = event.ts
             self._cards.touch(card)
 
-    def take_picture(self, event: Delta) -> None:
+    def take_picture(self, event: e.Delta) -> None:
         """Take a picture that a running call shows: `[index, picture]` as JSON.
 
         It replaces the picture with that index; null removes all pictures.
@@ -115,7 +103,7 @@ class Calls:
             card.attachments = replaced
             self._cards.touch(card)
 
-    def take_call(self, event: Call) -> None:
+    def take_call(self, event: e.Call) -> None:
         """Take the whole call, for the card of its deltas or for a new one."""
         streamed = self._cards.find(f"call:{event.block}") if event.block else None
         if isinstance(streamed, CallCard) and not streamed.call_id:
@@ -141,7 +129,7 @@ class Calls:
             self._cards.add(card)
         return card
 
-    def take_approval(self, event: Approval) -> None:
+    def take_approval(self, event: e.Approval) -> None:
         """Take a question about a call, or its answer."""
         card = self._find_or_add(event.call_id)
         if event.stage == "requested":
@@ -153,19 +141,19 @@ class Calls:
                 card.args = event.args
         self._cards.touch(card)
 
-    def take_live_approval(self, event: Delta) -> None:
+    def take_live_approval(self, event: e.Delta) -> None:
         """Take a question that a replay asks live, or its answer: an `Approval` as JSON.
 
         It belongs to the call that the delta names, not to the call in the recorded event.
         """
         try:
-            approval = decode_event(event.text)
+            approval = e.decode_event(event.text)
         except _UNREADABLE:
             return
-        if isinstance(approval, Approval):
+        if isinstance(approval, e.Approval):
             self.take_approval(msgspec.structs.replace(approval, call_id=event.block))
 
-    def take_execute(self, event: Execute) -> None:
+    def take_execute(self, event: e.Execute) -> None:
         """Take the start of a batch."""
         batch = Batch(event.calls)
         batch.started = event.ts
@@ -175,18 +163,18 @@ class Calls:
                 card.batch = batch
                 self._cards.touch(card)
 
-    def take_started(self, event: Started) -> None:
+    def take_started(self, event: e.Started) -> None:
         """Take the start of a call."""
         card = self._find_or_add(event.call_id, event.name)
         card.status, card.started = "running", event.ts
         self._cards.touch(card)
 
-    def take_progress(self, event: Progress) -> None:
+    def take_progress(self, event: e.Progress) -> None:
         """Take output and progress of a running call."""
         card = self._find_or_add(event.call_id)
         if card.status in {"queued", "waiting"}:  # some formats do not report the start of a call
             card.status, card.started = "running", event.ts
-        means = meaning(event.data)
+        means = e.meaning(event.data)
         if text := event.text or means.text:
             card.output.append(text)
         fraction = event.fraction if event.fraction is not None else means.fraction
@@ -200,7 +188,7 @@ class Calls:
             _move_bar(card, fraction, means, event.ts)
         self._cards.touch(card)
 
-    def take_result(self, event: Result) -> None:
+    def take_result(self, event: e.Result) -> None:
         """Take the result of a call."""
         card = self._find_or_add(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
@@ -213,7 +201,7 @@ class Calls:
         self._cards.touch(card)
 
 
-def _move_bar(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:
+def _move_bar(card: CallCard, fraction: float, progress: e.Meaning, now: float) -> None:
     """Move the bar of a call to `fraction` at the time `now`; mark the quarters that it passes."""
     fraction = max(0.0, min(1.0, fraction))
     # a full bar needs no mark: the result follows

@@ -8,7 +8,6 @@ Rules
   change.
 - The order of an object's fields does not count.
 - Nothing raises: values too deep to compare count as changed.
-- This file imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -15,17 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...events import (
-    Delta,
-    End,
-    Event,
-    Respond,
-    Step,
-    Texts,
-    read_answer_type,
-    read_field_order,
-    reply_of,
-)
+from ... import events as e
 from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
@@ -37,16 +27,16 @@ class TextCards:
         self._cards = cards
         self.answer: RespondCard | None = None
         self._pieces: list[RespondCard] = []  # the cards of the newest text
-        self._blocks = Texts()  # sorts blocks into texts
+        self._blocks = e.Texts()  # sorts blocks into texts
         self.expects_type = False  # the run asks for answers of a type
         self.field_order: tuple[str, ...] = ()  # of that type
-        self._step: Step = ""  # how the newest block relates to the text before it
+        self._step: e.Step = ""  # how the newest block relates to the text before it
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Read from the settings of the run whether it asks for a type, and its field order."""
-        self.expects_type, self.field_order = "output" in settings, read_field_order(settings)
+        self.expects_type, self.field_order = "output" in settings, e.read_field_order(settings)
 
-    def note_event(self, event: Event) -> None:
+    def note_event(self, event: e.Event) -> None:
         """Note how an event continues the texts; finish the newest card if its text is complete.
 
         Call this before `take_delta`, `take_block` or `take_reply` takes the event.
@@ -60,7 +50,7 @@ class TextCards:
             card.done = True
             self._cards.touch(card)
 
-    def _open_card(self, event: Delta | Respond) -> RespondCard:
+    def _open_card(self, event: e.Delta | e.Respond) -> RespondCard:
         """Return the card that a block belongs to, an old or a new one, ready to take the block."""
         alias, last = f"respond:{event.block}", self.answer
         card = self._cards.find(alias)
@@ -96,16 +86,16 @@ class TextCards:
         self._cards.add(self.answer)
         return self.answer
 
-    def take_delta(self, event: Delta) -> None:
+    def take_delta(self, event: e.Delta) -> None:
         """Append a piece of a text."""
         card = self._open_card(event)
         card.text.append(event.text)
         self._cards.touch(card)
 
-    def take_block(self, event: Respond) -> None:
+    def take_block(self, event: e.Respond) -> None:
         """Take a whole text block, whose deltas may be in the card already."""
         card, text = self._open_card(event), event.content
-        if name := read_answer_type(event):
+        if name := e.read_answer_type(event):
             card.typed, card.text, card.block_start = name, Text(text), 0
         elif len(card.text) == card.block_start:
             card.text.append(text)
@@ -123,16 +113,16 @@ class TextCards:
                 card.cut_off()
                 self._cards.touch(card)
 
-    def take_reply(self, event: End) -> None:
+    def take_reply(self, event: e.End) -> None:
         """Show the reply in the end of an imported run, unless it only repeats what is shown.
 
         A reply that differs from the newest text replaces it if that text is not complete.
         """
-        reply = reply_of(event)
+        reply = e.reply_of(event)
         if not reply or self._shows("".join(reply.split())):
             return
         self._step = "instead" if self.answer is not None and not self._blocks.over else "begin"
-        self.take_block(Respond(content=reply))
+        self.take_block(e.Respond(content=reply))
 
     def _shows(self, reply: str) -> bool:
         """Return whether a reply, without its white space, is shown already.
