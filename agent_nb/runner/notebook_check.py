@@ -27,6 +27,7 @@ from ..errors import MissingExtra, UsageError
 from ..events import RunStart
 from ..host import Launch, find_library
 from ..record import (
+    Notebook,
     NotebookRuns,
     Record,
     RunNumbers,
@@ -42,7 +43,7 @@ from ..record import (
 )
 from . import project
 from .cell_failure import Failure
-from .cell_problems import check_records, find_problems, find_unseen_displays
+from .cell_problems import CheckedRecords, check_records, find_problems, find_unseen_displays
 from .execution_options import ExecutionOptions
 from .kernels import EarlyKernels, KernelChoice, choose_kernel
 from .report import Problem, Report
@@ -93,14 +94,8 @@ def check_notebook(
         raise UsageError(notice)
     recorded = runs.by_cell()
     signers = Signer.load_all() if options.signers is None else options.signers
-    key = user_key()
     with ThreadPoolExecutor(1) as checker:  # while the kernel starts and works
-        checked = checker.submit(
-            lambda: [
-                check_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
-                for cell in nb["cells"]
-            ]
-        )
+        checked = checker.submit(_check_all_records, nb, recorded, signers)
         outcome = execute_notebook(
             path,
             msgspec.structs.replace(
@@ -122,9 +117,7 @@ def check_notebook(
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
     if failing or not missing_extra:
-        # `find_problems` leaves out failures of no cell, and all failures if an extra is missing
-        left_out = [f for f in outcome.failures if missing_extra or not f.cell]
-        failing += [Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False) for f in left_out]
+        failing += _list_unfound(outcome.failures, missing_extra)
     masked, patterns = _list_masked(shown_runs)
     unseen = [str(name) for _, run in shown_runs for name in run.get("unseen") or ()]
     unseen += find_unseen_displays(nb, outcome)
@@ -140,6 +133,26 @@ def check_notebook(
         unseen=tuple(dict.fromkeys(unseen)),
         seconds=time.monotonic() - began,
     )
+
+
+def _check_all_records(
+    nb: Notebook, recorded: Mapping[str, Sequence[Record]], signers: Sequence[Signer]
+) -> list[CheckedRecords]:
+    """Return the checked records of each cell. `recorded`: id of a cell -> its records."""
+    key = user_key()
+    return [
+        check_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
+        for cell in nb["cells"]
+    ]
+
+
+def _list_unfound(failures: Sequence[Failure], missing_extra: str) -> list[Problem]:
+    """Return the failures that `find_problems` leaves out: of no cell, all for a missing extra."""
+    return [
+        Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
+        for f in failures
+        if missing_extra or not f.cell
+    ]
 
 
 def _execution_options(

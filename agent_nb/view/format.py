@@ -163,13 +163,19 @@ def gist(text: str, limit: int = 90) -> str:
     return clip_text(first.rstrip(":."), limit)
 
 
-def short(value: Any, limit: int = 48) -> str:
-    """Return a JSON value on one line, at most `limit` characters long.
-
-    Raises RecursionError if it is nested too deeply.
-    """
+def short(value: Any, limit: int) -> str:
+    """Return a JSON value on one line, at most `limit` characters long; "…" if it is too deep."""
     cut = value[: limit * 2] if isinstance(value, str) else value
-    return clip_text(json.dumps(cut, ensure_ascii=False, default=str), limit)
+    try:
+        return clip_text(json.dumps(cut, ensure_ascii=False, default=str), limit)
+    except (ValueError, RecursionError):
+        return "…"
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a JSON value is a number, at most `LARGEST` on either side of zero."""
+    is_bool = isinstance(value, bool)  # which is an int, too
+    return isinstance(value, int | float) and not is_bool and abs(value) <= LARGEST
 
 
 def count_noun(n: int, word: str) -> str:

@@ -65,6 +65,10 @@ class ViewOptions:
         """How thoughts are shown; an unknown word collapses them."""
         return _THOUGHTS.get(self.thoughts, "collapse")
 
+    def make_view(self) -> RunView:
+        """Return the view of a run that has no events yet."""
+        return RunView(badge=self.badge, recorded=self.recorded)
+
 
 PLAIN = ViewOptions()
 
@@ -82,13 +86,15 @@ class LiveView:
         publish: Publish | None = None,
         display: dict[str, Any] | None = None,
         painter: DisplayPainter | None = None,
+        *,
+        unwatched: bool = False,
     ) -> None:
         self.log = log
         self.renderer = renderer
         self._display = display or {}
         self.display_id: str = self._display.get("display_id", "")
         self._publish, self._painter = publish, painter
-        self._reader_folds_only = False  # see `folds`: nobody saw the page grow
+        self._unwatched = unwatched  # nobody saw the page grow (see `folds`)
         self._closed = False
         #: The views of the page, as far as front ends count them.
         self.views = painter.views if painter is not None else Views()
@@ -116,21 +122,13 @@ class LiveView:
 
         Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
         """
-        view = RunView(badge=options.badge, recorded=options.recorded)
-        thoughts = options.shown_thoughts
         if options.kind == "text":
-            from .draw.terminal import TextPainter
-            from .draw.terminal_blocks import Terminal
-
-            terminal = None if write is not None else Terminal.find()
-            text_painter = TextPainter(write or _stdout, thoughts=thoughts, terminal=terminal)
-            renderer = Renderer(log, text_painter, view=view, hz=options.hz, seen=options.seen)
-            renderer.start()
-            return cls(log, renderer)
+            return cls._open_text(log, options, write)
         if publish is None:
             raise UsageError(
                 f"A view of the kind {options.kind!r} needs `publish`, which sends mime bundles to the front end."
             )
+        view, thoughts = options.make_view(), options.shown_thoughts
         display = {"display_id": options.display_id or new_display()}
         can_click = options.can_click
         clickable = can_click if callable(can_click) else lambda: bool(can_click)
@@ -150,8 +148,8 @@ class LiveView:
         else:
             painter = HtmlPainter(publish, display, thoughts, recovery, above=options.above)
         renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
-        opened = cls(log, renderer, publish, display, painter)
-        opened._reader_folds_only = options.recorded or not options.seen
+        unwatched = options.recorded or not options.seen
+        opened = cls(log, renderer, publish, display, painter, unwatched=unwatched)
         try:
             opening = painter.open(view, renderer.begin(), recovery)
             publish(opening, recovery.metadata, display, bool(options.display_id))
@@ -161,6 +159,21 @@ class LiveView:
             raise
         renderer.start()
         return opened
+
+    @classmethod
+    def _open_text(
+        cls, log: Source, options: ViewOptions, write: Callable[[str], None] | None
+    ) -> LiveView:
+        """Print the run; in a terminal, answers are drawn as markdown."""
+        from .draw.terminal import TextPainter
+        from .draw.terminal_blocks import Terminal
+
+        terminal = None if write is not None else Terminal.find()
+        thoughts, view = options.shown_thoughts, options.make_view()
+        painter = TextPainter(write or _stdout, thoughts=thoughts, terminal=terminal)
+        renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
+        renderer.start()
+        return cls(log, renderer)
 
     @property
     def caught_up(self) -> bool:
@@ -176,7 +189,7 @@ class LiveView:
         """
         if self._painter is None:
             return {}
-        return self._painter.folds(by_reader=self._reader_folds_only)
+        return self._painter.folds(by_reader=self._unwatched)
 
     def follow(
         self, log: Source, *, badge: str = "", events: int = 0, journal: bool = False

@@ -6,10 +6,8 @@ the latest fraction.
 
 from __future__ import annotations
 
-from typing import Any
-
 from .call_line import describe_fields
-from .format import LARGEST, format_count, format_duration, join_parts
+from .format import format_count, format_duration, is_number, join_parts
 from .state.cards import CallCard
 
 
@@ -24,18 +22,12 @@ def progress_words(state: CallCard) -> str:
     fields = dict(state.beside.rest)
     done, total, unit = fields.pop("done", None), fields.pop("total", None), fields.pop("unit", "")
     counted = ""
-    if _is_usable(done) and _is_usable(total):
+    if is_number(done) and is_number(total):
         counted = f"{done:,} of {total:,} {unit}".rstrip()
     speed, left = _measure_pace(state, total if counted else None)
     return join_parts(
         f"{fraction * 100:.0f} %", counted, speed, left, state.message, describe_fields(fields, 100)
     )
-
-
-def _is_usable(value: Any) -> bool:
-    """Return whether a count that a tool sent is a number of bounded size."""
-    usable = isinstance(value, int | float) and not isinstance(value, bool)
-    return usable and abs(value) <= LARGEST
 
 
 def _measure_pace(state: CallCard, total: float | None) -> tuple[str, str]:

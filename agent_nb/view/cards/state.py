@@ -6,10 +6,9 @@ because states are large and change little.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from ..format import clip_text, count_noun, join_parts, text_row
+from ..format import clip_text, count_noun, join_parts, short, text_row
 from ..nodes import Diff, Fold, Json, Node, Row, T
 from ..state.cards import NoteCard
 from ..state.json_diff import MISSING, Change, find_changes
@@ -102,15 +101,10 @@ def _line(change: Change) -> str:
     sides = (("-", change.before), ("+", change.after))
     path = change.path or "(all)"
     return "\n".join(
-        f"{sign} {path}: {_value(value)}" for sign, value in sides if value is not MISSING
+        f"{sign} {path}: {short(value, LONGEST_VALUE)}"
+        for sign, value in sides
+        if value is not MISSING
     )
-
-
-def _value(value: Any) -> str:
-    try:
-        return clip_text(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)
-    except (ValueError, RecursionError):
-        return "…"
 
 
 def count_left_out(state: NoteCard) -> tuple[Node, ...]:

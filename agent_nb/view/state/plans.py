@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...events import Extension
-from ..format import LARGEST, short
+from ..format import is_number, short
 from .cards import Card, CardList, seconds_between
 
 NAMESPACE = "loom"  # of the extension events
@@ -270,16 +270,12 @@ def _read_name(value: Any) -> str:
 
 def text_of(value: Any) -> str:
     """Return a foreign value as text."""
-    try:
-        return value if isinstance(value, str) else short(value, 400)
-    except (ValueError, RecursionError):
-        return "…"
+    return value if isinstance(value, str) else short(value, 400)
 
 
 def read_number(value: Any) -> float | None:
     """Return a foreign number; None if it is not a number, or larger than `LARGEST`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) <= LARGEST else None
+    return float(value) if is_number(value) else None
 
 
 def _read_count(value: Any) -> int:
