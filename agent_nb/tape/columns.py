@@ -89,6 +89,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _flatten(chunk: Any) -> _FlatChunk:
+    """Return a chunk taken apart into its shape and its leaves."""
     leaves: list[Any] = []
     indexes: list[Any] = []
 

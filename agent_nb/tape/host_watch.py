@@ -68,6 +68,14 @@ class HostWatch:
 
     def start(self) -> None:
         """Wrap the look-ups; in a test, add the audit hook and set the variables, which stay."""
+        self._wrap_look_ups()
+        if self._in_test and not self._has_begun:
+            self._has_begun = True
+            sys.addaudithook(self._audit)
+            quiet_libraries()
+            lead_children(self.refuse_target)
+
+    def _wrap_look_ups(self) -> None:
         of_socket, of_loop = socket.getaddrinfo, asyncio.BaseEventLoop.getaddrinfo
 
         def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
@@ -89,11 +97,6 @@ class HostWatch:
         ]
         for owner, _, wrapper in self._wrapped:
             owner.getaddrinfo = wrapper
-        if self._in_test and not self._has_begun:
-            self._has_begun = True
-            sys.addaudithook(self._audit)
-            quiet_libraries()
-            lead_children(self.refuse_target)
 
     def stop(self) -> None:
         """Remove the wrappers, not the audit hook; below other code's wrappers they see nothing."""

@@ -157,13 +157,18 @@ class Dereferencer:
         return {name: self.unpack(item, depth - 1) for name, item in value.items()}
 
     def _follow(self, mark: str, name: Any, depth: int) -> Any:
+        """Return the value that a reference names. Raises UsageError if there is none."""
         if mark == TEXT:
             return self.find_text(name)
-        if mark == FIELD:
-            if not isinstance(name, str) or name not in self._fields:
-                raise damaged_error("its answer names a field that its request lacks")
-            self.add_weight(len(encode_canonical(self._fields[name])))
-            return self._fields[name]
+        if mark == SEEN:
+            return self._find_seen(name, depth)
+        if not isinstance(name, str) or name not in self._fields:
+            raise damaged_error("its answer names a field that its request lacks")
+        self.add_weight(len(encode_canonical(self._fields[name])))
+        return self._fields[name]
+
+    def _find_seen(self, name: Any, depth: int) -> Any:
+        """Return a repeated value, which is unpacked once. Raises UsageError."""
         if type(name) is not int or not 0 <= name < len(self._seen) or name in self._open:
             raise damaged_error("its answer refers to itself or to nothing")
         if name in self._values:

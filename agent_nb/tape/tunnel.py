@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -37,7 +38,8 @@ class Tunnel:
     def start(self) -> str:
         """Listen until the process ends; return the address. Raises OSError."""
         if Tunnel._BACKGROUND is None:
-            Tunnel._BACKGROUND = Background("agent_nb tunnel", _do_nothing, 1.0)
+            nothing = partial(asyncio.sleep, 0)  # at the end: connections end with the process
+            Tunnel._BACKGROUND = Background("agent_nb tunnel", nothing, 1.0)
         listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
         server = Tunnel._BACKGROUND.submit(listening).result(10)
         self._server = server  # asyncio keeps no reference to it
@@ -98,7 +100,3 @@ def _answer(writer: asyncio.StreamWriter, status: int, why: str) -> None:
     text = why.encode("ascii", "replace").replace(b"\r", b" ").replace(b"\n", b" ")
     size = b"content-length: %d\r\nconnection: close\r\n" % len(text)
     writer.write(b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, text, size, text))
-
-
-async def _do_nothing() -> None:
-    """Do nothing: connections end with the process."""

@@ -265,12 +265,19 @@ def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...
     if Shown.explain_refusal(kind, chart):  # a forged record: ours refused it before
         return picture or (_draw_picture(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
+    return (_draw_chart(kind, chart, caption, picture, notes),)
+
+
+def _draw_chart(
+    kind: str, chart: Any, caption: str, picture: tuple[Node, ...], notes: tuple[Row, ...]
+) -> Interactive:
+    """Return a chart of the MIME type `kind`; its `notes` replace a `picture` that is missing."""
     described = f"{caption}; {notes[0].left[0].text}" if notes else caption
     still = picture or (text_row(described, wrap=True),)
     data = {kind: chart, "text/plain": caption if picture else described}
     if picture and isinstance(picture[0], Image):
         data[picture[0].media_type] = picture[0].data
-    return (Interactive(data, still),)
+    return Interactive(data, still)
 
 
 def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:

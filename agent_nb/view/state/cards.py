@@ -33,8 +33,8 @@ class Card:
     """State of one card.
 
     `kind` names the file in `view.cards` that draws it. `key` is unique within its list. `version`
-    grows with every change. `done`: no later event changes it, but notes and plans, which are
-    always done, may grow, and a text may go on.
+    grows with every change. `done`: a terminal may print it. Notes and plans are done at once, and
+    still grow; a text that was done may go on.
     """
 
     kind = ""

@@ -48,7 +48,7 @@ class RunOverview:
 
     def __init__(self, *, badge: str = "", recorded: bool = False) -> None:
         self.badge = badge  # a remark that is not an event, such as "replayed from 21 Nov"
-        self.recorded = recorded  # its times are past
+        self.recorded = recorded  # the run is past
         self.run = ""  # its id
         self.model = ""
         self.instead_of = ""  # the model that this one replaces: unreachable or overloaded
