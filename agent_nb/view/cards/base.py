@@ -42,7 +42,7 @@ from ...errors import AgentError
 from ...host import blame_plugin, list_builtin, list_plugins, load_plugin
 from ..format import count_noun
 from ..nodes import Box, Node, Prose, Row, T, unfit
-from ..state.cards import CallCard
+from ..state.cards import CallCard, Card
 from ..state.text import Text
 
 # characters of one text in a saved page: no front end opens a page of several megabytes
@@ -141,3 +141,9 @@ def _names_of_parts() -> frozenset[str]:
     return frozenset(
         n for n in list_plugins("view.cards") if n.startswith(("tool-", "progress-", "call-"))
     )
+
+
+def shown(cards: list[Card], context: Context) -> list[tuple[Card, Node]]:
+    """Return the visible cards of a list, with their nodes."""
+    pairs = ((card, draw(card, context)) for card in cards)
+    return [(card, node) for card, node in pairs if node is not None]

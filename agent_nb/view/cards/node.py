@@ -15,7 +15,7 @@ from ..format import chip, count_noun, format_duration
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
 from ..parts import take_out
 from ..state.cards import CallCard, CardList, NodeCard
-from .base import Context, draw
+from .base import Context, shown
 
 
 def card(state: NodeCard, context: Context) -> Node | None:
@@ -62,6 +62,5 @@ def nested(call: CallCard, context: Context) -> tuple[Node, ...]:
 def steps(view: CardList, context: Context) -> tuple[Node, ...]:
     """Return the cards of a nested view as one panel."""
     nested_context = structs.replace(context, nested=True)
-    pairs = ((card.key, draw(card, nested_context)) for card in view.cards)
-    rows = tuple(Step(key, node) for key, node in pairs if node is not None)
+    rows = tuple(Step(card.key, node) for card, node in shown(view.cards, nested_context))
     return (Panel(rows),) if rows else ()

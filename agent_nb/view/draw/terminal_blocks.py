@@ -80,7 +80,7 @@ class BlockDrawer:
 
     def _block(self, node: SyntaxTreeNode, width: int) -> list[str]:
         if node.type in ("fence", "code_block"):
-            return self._code(node, width)
+            return self._code(node)
         if node.type == "hr":
             return ["─" * min(width, RULE)]
         if node.type == "table":
@@ -97,7 +97,7 @@ class BlockDrawer:
             return visible.show_output(node.content).rstrip("\n").split("\n")
         return self._wrap(self._inline(node, ""), width)
 
-    def _code(self, node: SyntaxTreeNode, width: int) -> list[str]:
+    def _code(self, node: SyntaxTreeNode) -> list[str]:
         """Return lines of code unwrapped: the terminal breaks them, and a copy has them whole."""
         text = visible.show_output(node.content).rstrip("\n")
         lines = [""] if text else []

@@ -155,8 +155,7 @@ class Calls:
 
     def take_execute(self, event: e.Execute) -> None:
         """Take the start of a batch."""
-        batch = Batch(event.calls)
-        batch.started = event.ts
+        batch = Batch(event.calls, event.ts)
         for call_id in event.calls:
             card = self._calls.get(call_id)
             if card is not None:

@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...events import Approval, Error, Interrupt, Meaning
@@ -29,6 +30,7 @@ def seconds_between(start: float, end: float) -> float:
     return max(0.0, round(end - start, 3)) if start and end else 0.0
 
 
+@dataclass(eq=False)
 class Card:
     """State of one card.
 
@@ -38,37 +40,31 @@ class Card:
     """
 
     kind = ""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.version = 0
-        self.done = False
+    key: str
+    version: int = field(default=0, init=False)
+    done: bool = field(default=False, init=False)
 
 
+@dataclass(eq=False)
 class UserCard(Card):
     """A prompt of the user."""
 
     kind = "user"
-
-    def __init__(self, key: str, text: str, attachments: tuple[dict[str, Any], ...]) -> None:
-        super().__init__(key)
-        self.text = text
-        self.attachments = attachments
-        self.done = True
+    text: str
+    attachments: tuple[dict[str, Any], ...]
+    done: bool = field(default=True, init=False)
 
 
+@dataclass(eq=False)
 class ThinkCard(Card):
     """A thought. `seconds`: how long the model wrote it; `attributes`: those of its event."""
 
     kind = "think"
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.text = Text()
-        self.attributes: dict[str, Any] = {}
-        self.started = 0.0
-        self.seconds = 0.0
-        self.incomplete = False
+    text: Text = field(default_factory=Text)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    started: float = 0.0
+    seconds: float = 0.0
+    incomplete: bool = False
 
     def cut_off(self, now: float) -> None:
         """Close a thought that the end of the run cut off."""
@@ -76,27 +72,18 @@ class ThinkCard(Card):
         self.seconds = seconds_between(self.started, now)
 
 
+@dataclass(eq=False)
 class RespondCard(Card):
-    """A text of the answer, of one block or several (see `agent_nb.events.text`).
-
-    - `block_start`: the length of the text before its newest block
-    - `writing`: whether that block is still being written; `incomplete`: the text was cut off
-    - `typed`: the name of the type of which the text is JSON, "" for other text
-    - `field_order`: the order of that type's fields
-    - `expects_type`: the run asked for a type, so the text may be JSON that is not (yet) valid
-    """
+    """A text of the answer, of one block or several (see `agent_nb.events.text`)."""
 
     kind = "respond"
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.text = Text()
-        self.block_start = 0
-        self.writing = False
-        self.incomplete = False
-        self.typed = ""
-        self.field_order: tuple[str, ...] = ()
-        self.expects_type = False
+    text: Text = field(default_factory=Text)
+    block_start: int = 0  # the length of the text before its newest block
+    writing: bool = False  # that block is still being written
+    incomplete: bool = False  # the text was cut off
+    typed: str = ""  # the name of the type of which the text is JSON; "": another text
+    field_order: tuple[str, ...] = ()  # of that type
+    expects_type: bool = False  # the run asked for a type: this may be JSON that is not (yet) valid
 
     @property
     def is_json_code(self) -> bool:
@@ -116,6 +103,7 @@ class Mark(NamedTuple):
     message: str
 
 
+@dataclass(eq=False)
 class CallCard(Card):
     """A tool call from its first letter to its result. Cards of other packages read it.
 
@@ -125,45 +113,42 @@ class CallCard(Card):
     """
 
     kind = "call"
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.call_id = ""
-        self.name = ""
-        self.server = ""  # the MCP server that the tool belongs to
-        self.args: dict[str, Any] = {}  # {} until the whole call has come; see `known`
-        self.raw = Text()  # the arguments as the model writes them
-        self.incomplete = False  # the model was cut off inside the call
-        self.status = "writing"
-        self.early = ""  # of a `finished` call: the status that its result will have
-        self.asked: Approval | None = None  # the question whether the call may run
-        self.approval: Approval | None = None  # the answer to it, or what a policy decided
-        self.batch: Batch | None = None  # the calls that run together with this one
-        self.started = 0.0
-        self.ended = 0.0
-        self.duration = 0.0
-        self.fraction: float | None = None  # of the work that is done, 0 to 1
-        self.first: tuple[float, float] | None = None  # the first fraction and its time
-        self.latest = 0.0  # time of the latest fraction
-        self.message = ""  # the latest message about the progress
-        self.data: Any = None  # the latest progress data, as the tool sent it
-        self.beside = Meaning()  # what the data that came with the latest fraction means
-        self.marks: list[Mark] = []  # the bar at each quarter, for views that cannot draw one
-        self.output = Output()  # what the call printed
-        self.content: Any = ""  # the result: a text or a JSON value
-        self.display: dict[str, Any] | None = None  # the result as a mime bundle
-        self.attachments: tuple[dict[str, Any], ...] = ()  # pictures of the call or of its result
-        self.error = ""  # the message of an error event about the call
-        self.children: list[CardList] = []  # runs inside the call (sub-agents), in order
+    call_id: str = ""
+    name: str = ""
+    server: str = ""  # the MCP server that the tool belongs to
+    args: dict[str, Any] = field(default_factory=dict)  # {} until all have come; see `known`
+    raw: Text = field(default_factory=Text)  # the arguments as the model writes them
+    incomplete: bool = False  # the model was cut off inside the call
+    status: str = "writing"
+    early: str = ""  # of a `finished` call: the status that its result will have
+    asked: Approval | None = None  # the question whether the call may run
+    approval: Approval | None = None  # the answer to it, or what a policy decided
+    batch: Batch | None = None  # the calls that run together with this one
+    started: float = 0.0
+    ended: float = 0.0
+    duration: float = 0.0
+    fraction: float | None = None  # of the work that is done, 0 to 1
+    first: tuple[float, float] | None = None  # the first fraction and its time
+    latest: float = 0.0  # time of the latest fraction
+    message: str = ""  # the latest message about the progress
+    data: Any = None  # the latest progress data, as the tool sent it
+    beside: Meaning = field(default_factory=Meaning)  # of data that came with the latest fraction
+    marks: list[Mark] = field(default_factory=list)  # the bar at each quarter, for other views
+    output: Output = field(default_factory=Output)  # what the call printed
+    content: Any = ""  # the result: a text or a JSON value
+    display: dict[str, Any] | None = None  # the result as a mime bundle
+    attachments: tuple[dict[str, Any], ...] = ()  # pictures of the call or of its result
+    error: str = ""  # the message of an error event about the call
+    children: list[CardList] = field(default_factory=list)  # runs inside it (sub-agents), in order
 
     @property
     def known(self) -> dict[str, Any]:
         """The arguments; of unfinished ones, those that can be read already."""
         partial = self.incomplete or self.status in {"writing", "unfinished"}
+        if self.args or not partial:
+            return self.args
         # `raw` keeps the reader, which reads only what is new
-        return (
-            self.raw.memo(GrowingObject).read(self.raw) if partial and not self.args else self.args
-        )
+        return self.raw.memo(GrowingObject).read(self.raw)
 
     @property
     def open(self) -> bool:
@@ -178,34 +163,22 @@ class ErrorCard(Card):
 
     def __init__(self, key: str, event: Error) -> None:
         super().__init__(key)
-        self.code = event.code
-        self.message = event.message
-        self.raw = event.raw
+        self.code, self.message, self.raw = event.code, event.message, event.raw
         self.soft = event.code in SOFT or (event.code == "invalid_output" and event.retryable)
         self.done = True
 
 
+@dataclass(eq=False)
 class RetryCard(Card):
-    """All tries of one request that failed and was made again.
-
-    - `done`: it succeeded or was given up
-    - `failures`: why each request failed, in a few words, and the announced seconds until the next
-      request (0: unknown)
-    - `raw`: the server's last reply
-    - `since`: when the current wait began (0: none, a request is on its way)
-    - `waited`: the seconds of all waits before
-    - `tries`: the number of requests, once the card is done
-    """
+    """All tries of one request that failed and was made again, `done` once that is over."""
 
     kind = "retry"
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.failures: list[tuple[str, float]] = []
-        self.raw = ""
-        self.since = 0.0
-        self.waited = 0.0
-        self.tries = 0
+    # why each request failed, in a few words, and the announced seconds until the next (0: unknown)
+    failures: list[tuple[str, float]] = field(default_factory=list)
+    raw: str = ""  # the server's last reply
+    since: float = 0.0  # when the current wait began (0: none, a request is on its way)
+    waited: float = 0.0  # the seconds of all waits before
+    tries: int = 0  # the number of requests, once the card is done
 
     def end_wait(self, now: float) -> None:
         """End the current wait, if there is one."""
@@ -220,56 +193,44 @@ class InterruptCard(Card):
 
     def __init__(self, key: str, event: Interrupt, *, mapped: bool = False) -> None:
         super().__init__(key)
-        self.mapped = mapped
-        self.reason = event.reason
-        self.detail = event.detail
+        self.mapped, self.reason, self.detail = mapped, event.reason, event.detail
         self.done = True
 
 
+@dataclass(eq=False)
 class NodeCard(Card):
-    """A span: a sub-agent's run or a foreign graph's node, with its cards `inside`.
-
-    `result`: how the span ended (`ok`, `error: …`), as its last event says; "" before that.
-    """
+    """A span: a sub-agent's run or a foreign graph's node, with its cards `inside`."""
 
     kind = "node"
-
-    def __init__(self, key: str, name: str, inside: CardList, started: float) -> None:
-        super().__init__(key)
-        self.name = name
-        self.result = ""
-        self.inside = inside
-        self.started = started
-        self.seconds = 0.0
-        self.left = False  # the run ended before the span did
+    name: str
+    inside: CardList
+    started: float
+    result: str = ""  # how the span ended (`ok`, `error: …`), as its last event says
+    seconds: float = 0.0
+    left: bool = False  # the run ended before the span did
 
     def end(self, now: float) -> None:
         """Close the span."""
         self.done, self.seconds = True, seconds_between(self.started, now)
 
 
+@dataclass(eq=False)
 class NoteCard(Card):
-    """Consecutive events that are shown as one line: states, extensions, unknown events.
+    """Consecutive events that are shown as one line: states, extensions, unknown events."""
 
-    `items`: (title, payload) of each event; `before`: for each item the payload that it replaced,
-    `MISSING` if there was none.
-    """
-
-    def __init__(self, key: str, kind: str) -> None:
-        super().__init__(key)
-        self.kind = kind
-        self.items: list[tuple[str, Any]] = []
-        self.before: list[Any] = []
-        self.done = True
+    kind: str
+    items: list[tuple[str, Any]] = field(default_factory=list)  # title and payload of each event
+    before: list[Any] = field(default_factory=list)  # what each payload replaced, or `MISSING`
+    done: bool = field(default=True, init=False)
 
 
+@dataclass(eq=False)
 class Batch:
     """Calls that run together; `calls` are their ids."""
 
-    def __init__(self, calls: tuple[str, ...]) -> None:
-        self.calls = calls
-        self.started = 0.0
-        self.ended = 0.0
+    calls: tuple[str, ...]
+    started: float = 0.0
+    ended: float = 0.0
 
     @property
     def parallel(self) -> bool:

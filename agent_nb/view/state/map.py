@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -117,16 +118,14 @@ class MapCounts(msgspec.Struct, frozen=True):
         return max(0, self.done - self.ok - self.stopped)
 
 
+@dataclass(eq=False)
 class MapCard(Card):
     """A map. `quarters`: the counts at each quarter of the rows, while it runs."""
 
     kind = "map"
-
-    def __init__(self, key: str, total: int) -> None:
-        super().__init__(key)
-        self.plan: MapPlan | None = None
-        self.counts = MapCounts(total)
-        self.quarters: list[MapCounts] = []
+    counts: MapCounts
+    plan: MapPlan | None = None
+    quarters: list[MapCounts] = field(default_factory=list)
 
 
 class MapCardBuilder:
@@ -174,7 +173,7 @@ class MapCardBuilder:
 
     def _find_or_add(self, total: int) -> MapCard:
         if self.card is None:
-            self.card = MapCard(self._cards.new_key("map"), total)
+            self.card = MapCard(self._cards.new_key("map"), MapCounts(total))
             self._cards.add(self.card)
         return self.card
 

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -29,23 +30,19 @@ Obj = dict[str, Any]  # the payload of an event
 ThoughtStatus = Literal["open", "passed", "chosen", "left", "planned", "running", "ok", "error"]
 
 
+@dataclass(eq=False)
 class Thought:
-    """One candidate of a tree or node of a graph.
+    """One candidate of a tree or node of a graph."""
 
-    `note`: why it was given up, its result or its error; `unnamed`: nodes that were added below it
-    and have not appeared yet.
-    """
-
-    def __init__(self, text: str, status: ThoughtStatus) -> None:
-        self.text = text
-        self.status: ThoughtStatus = status
-        self.score: float | None = None
-        self.note = ""
-        self.tries = 0
-        self.started = 0.0
-        self.seconds = 0.0
-        self.unnamed = 0
-        self.children: list[Thought] = []
+    text: str
+    status: ThoughtStatus
+    score: float | None = None
+    note: str = ""  # why it was given up, its result or its error
+    tries: int = 0
+    started: float = 0.0
+    seconds: float = 0.0
+    unnamed: int = 0  # nodes that were added below it and have not appeared yet
+    children: list[Thought] = field(default_factory=list)
 
 
 class PlanCard(Card):
