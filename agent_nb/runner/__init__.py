@@ -10,6 +10,7 @@ Read `client` first: it executes one notebook, on the kernel that `kernels` choo
 Order of imports, lowest level first: cell_failure, event_relay, execution_options, progress,
   project, report, same_run, shown_pictures, stopping
 < kernels, quiet
+< early_kernels
 < cell_client
 < client
 < cell_problems
@@ -23,9 +24,9 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .client import execute_notebook as execute_notebook
+    from .early_kernels import EarlyKernels as EarlyKernels
     from .event_relay import Relay as Relay
     from .execution_options import ExecutionOptions as ExecutionOptions
-    from .kernels import EarlyKernels as EarlyKernels
     from .notebook_check import CheckOptions as CheckOptions
     from .notebook_check import check_notebook as check_notebook
     from .progress import Progress as Progress
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 # file of the room -> the names that it defines
 _NAMES = {
     "client": "execute_notebook",
+    "early_kernels": "EarlyKernels",
     "event_relay": "Relay",
     "execution_options": "ExecutionOptions",
-    "kernels": "EarlyKernels",
     "notebook_check": "CheckOptions check_notebook",
     "progress": "Progress",
     "report": "Report",

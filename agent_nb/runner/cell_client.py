@@ -28,7 +28,8 @@ from ..notebook import RunnerOptions, countersigned_records, write_options
 from ..record import METADATA_KEY, RECORD_MIME, NotebookRuns, RunNumbers, Signer, cell_id
 from ..wire import as_dict, as_list, nearest_json
 from .cell_failure import Failure, describe_failed_cell
-from .kernels import StartedKernel, use_own_launcher
+from .early_kernels import StartedKernel
+from .kernels import use_own_launcher
 
 STARTS = 3  # attempts to start a kernel
 # not by `%load_ext`: a notebook that loads the extension itself would be shown a notice

@@ -44,8 +44,9 @@ from ..record import (
 from ..wire import as_dict
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, describe_dead_kernel, describe_failed_cell, describe_timeout
+from .early_kernels import EarlyKernels
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
-from .kernels import EarlyKernels, choose_kernel, warn_other_kernel
+from .kernels import choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
 from .stopping import EXECUTIONS
 

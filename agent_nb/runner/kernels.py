@@ -1,7 +1,4 @@
-"""Chooses the kernel for a notebook and its environment, and starts kernels early.
-
-Why early: a small notebook spends half of its time on the start of the kernel. The first kernel
-starts while this process still imports nbclient; later ones while the previous notebook runs.
+"""Chooses the kernel for a notebook, its environment, and how it is launched.
 
 Rules
 - A notebook runs on the requested kernel, else on the one that it names.
@@ -9,33 +6,25 @@ Rules
   warning. For other notebooks, and if it was requested, a missing kernel is an error.
 - The tape is on from the first cell if the user wants it, or if the notebook has taped calls and no
   cell that starts the tape.
-- Every kernel is fresh and has its own secret; at most one is started early.
-- If an early kernel does not fit or does not start, the notebook starts its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.paths import jupyter_path
 
 from ..errors import UsageError
 from ..host import Launch, Offer, read_launch
 from ..notebook import make_printable
-from ..record import NotebookRuns, list_cells, load_notebook, source_of
+from ..record import NotebookRuns, list_cells, source_of
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
@@ -68,7 +57,6 @@ _STARTS_TAPE = re.compile(
     r"|^[^#\n]*AgentMagics\.tape\b(?![^\S\n]*=[^\S\n]*False\b)",
     re.MULTILINE,
 )
-HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
 
 
 class InstalledKernels(KernelSpecManager):  # type: ignore[misc]  # its traits have no types
@@ -91,102 +79,6 @@ class KernelChoice(msgspec.Struct, frozen=True):
     kernel: str
     folder: str
     environment: Mapping[str, str]
-
-
-class StartedKernel(msgspec.Struct, frozen=True):
-    """A kernel that was started early: its manager, its secret, and the file of its output."""
-
-    choice: KernelChoice
-    manager: Any
-    proof: str
-    output: IO[bytes]
-
-    def stop(self) -> None:
-        """Shut the kernel down."""
-        with suppress(Exception):  # it may have died
-            asyncio.run(self._stop())
-        self.output.close()
-
-    async def _stop(self) -> None:
-        await self.manager.shutdown_kernel(now=True)
-        await self.manager.cleanup_resources()
-
-
-class EarlyKernels:
-    """Starts the kernel of the next notebook of a list early; a context manager.
-
-    `choose` returns the kernel of a notebook; it is called on another thread and may raise. An
-    unused kernel is stopped at the end.
-    """
-
-    def __init__(self, notebooks: Iterable[Path], choose: Callable[[Path], KernelChoice]) -> None:
-        self._left = list(notebooks)
-        self._choose = choose
-        self._pool = ThreadPoolExecutor(1, "agent_nb next kernel")
-        self._lock = threading.Lock()
-        self._next: tuple[Path, Future[StartedKernel]] | None = None
-
-    @classmethod
-    def of_options(cls, notebooks: Iterable[Path], options: ExecutionOptions) -> EarlyKernels:
-        """Return early kernels for notebooks that are executed with these options."""
-        return cls(notebooks, lambda path: choose_kernel(path, load_notebook(path), options))
-
-    def __enter__(self) -> EarlyKernels:
-        with self._lock:
-            self._start_next()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._left, unused, self._next = [], self._next, None
-        if unused is not None and not unused[1].cancel():
-            started = _await_started(unused[1])
-            if started is not None:
-                started.stop()
-        self._pool.shutdown()
-
-    def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
-        """Return the early kernel of a notebook if it matches `choice`; start the next one."""
-        with self._lock:
-            starting: Future[StartedKernel] | None = None
-            if self._next is not None and self._next[0] == notebook:
-                starting, self._next = self._next[1], None
-            if notebook in self._left:
-                del self._left[: self._left.index(notebook) + 1]
-            if self._next is None:
-                self._start_next()
-        started = _await_started(starting) if starting is not None else None
-        if started is not None and started.choice != choice:
-            started.stop()
-            return None
-        return started
-
-    def _start_next(self) -> None:
-        if self._left:
-            self._next = (self._left[0], self._pool.submit(self._start, self._left[0]))
-
-    def _start(self, notebook: Path) -> StartedKernel:
-        return asyncio.run(_start_kernel(self._choose(notebook)))
-
-
-async def _start_kernel(choice: KernelChoice) -> StartedKernel:
-    output = tempfile.TemporaryFile()  # noqa: SIM115  (it is closed with the kernel)
-    manager = AsyncKernelManager(kernel_name=choice.kernel)
-    use_own_launcher(manager)
-    proof = Launch.make_secret()
-    environment = {**os.environ, **choice.environment, Launch.PROOF: proof}
-    extra = [HISTORY] if manager.ipykernel else []
-    await manager.start_kernel(
-        extra_arguments=extra, cwd=choice.folder, env=environment, stdout=output, stderr=output
-    )
-    return StartedKernel(choice, manager, proof, output)
-
-
-def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:
-    """Wait for a kernel; None if it did not start."""
-    with suppress(Exception):  # the notebook starts its own kernel and reports the error
-        return future.result()
-    return None
 
 
 def use_own_launcher(manager: Any) -> None:

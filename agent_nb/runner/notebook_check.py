@@ -44,8 +44,9 @@ from ..record import (
 from . import project
 from .cell_failure import Failure
 from .cell_problems import CheckedRecords, check_records, find_problems, find_unseen_displays
+from .early_kernels import EarlyKernels
 from .execution_options import ExecutionOptions
-from .kernels import EarlyKernels, KernelChoice, choose_kernel
+from .kernels import KernelChoice, choose_kernel
 from .report import Problem, Report
 
 if TYPE_CHECKING:

@@ -65,10 +65,6 @@ class ViewOptions:
         """How thoughts are shown; an unknown word collapses them."""
         return _THOUGHTS.get(self.thoughts, "collapse")
 
-    def make_view(self) -> RunView:
-        """Return the view of a run that has no events yet."""
-        return RunView(badge=self.badge, recorded=self.recorded)
-
 
 PLAIN = ViewOptions()
 
@@ -122,13 +118,14 @@ class LiveView:
 
         Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
         """
+        view = RunView(badge=options.badge, recorded=options.recorded)
         if options.kind == "text":
-            return cls._open_text(log, options, write)
+            return cls._open_text(log, view, options, write)
         if publish is None:
             raise UsageError(
                 f"A view of the kind {options.kind!r} needs `publish`, which sends mime bundles to the front end."
             )
-        view, thoughts = options.make_view(), options.shown_thoughts
+        thoughts = options.shown_thoughts
         display = {"display_id": options.display_id or new_display()}
         can_click = options.can_click
         clickable = can_click if callable(can_click) else lambda: bool(can_click)
@@ -162,15 +159,14 @@ class LiveView:
 
     @classmethod
     def _open_text(
-        cls, log: Source, options: ViewOptions, write: Callable[[str], None] | None
+        cls, log: Source, view: RunView, options: ViewOptions, write: Callable[[str], None] | None
     ) -> LiveView:
         """Print the run; in a terminal, answers are drawn as markdown."""
         from .draw.terminal import TextPainter
         from .draw.terminal_blocks import Terminal
 
         terminal = None if write is not None else Terminal.find()
-        thoughts, view = options.shown_thoughts, options.make_view()
-        painter = TextPainter(write or _stdout, thoughts=thoughts, terminal=terminal)
+        painter = TextPainter(write or _stdout, thoughts=options.shown_thoughts, terminal=terminal)
         renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
         renderer.start()
         return cls(log, renderer)

@@ -25,6 +25,7 @@ from .visible import show_hidden
 
 LONGEST = 20_000  # characters of one text
 LONGEST_CELL = 200  # characters of a cell in a table
+LONGEST_GIST = 60  # characters
 # SVG is missing: a tool's is never drawn, a cell's only as an <img> (`display_nodes`)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SVG = "image/svg+xml"
@@ -295,9 +296,7 @@ def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     return text_row(f"attached: {clip_text(kind, 60) or 'file'}")
 
 
-def gist(
-    content: Any, display: dict[str, Any] | None = None, limit: int = 60, *, pictures: int = 0
-) -> str:
+def gist(content: Any, display: dict[str, Any] | None = None, *, pictures: int = 0) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
     `pictures`: the number of its figures; if it has any, only that is returned, as `2 figures`.
@@ -309,19 +308,23 @@ def gist(
         return "image"
     plain = bundle.get("text/plain")
     if isinstance(content, str):
-        return _text_gist(content or (plain if isinstance(plain, str) else ""), limit)
+        return _text_gist(content or (plain if isinstance(plain, str) else ""))
     if isinstance(content, list):
         return count_noun(len(content), "item")
     if isinstance(content, dict):
-        return clip_text(", ".join(map(str, content)), limit) or "{}"
-    return clip_text(json.dumps(content, ensure_ascii=False), limit)
+        return clip_text(", ".join(map(str, content)), LONGEST_GIST) or "{}"
+    return clip_text(json.dumps(content, ensure_ascii=False), LONGEST_GIST)
 
 
-def _text_gist(text: str, limit: int) -> str:
+def _text_gist(text: str) -> str:
     lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0  # bounds the work
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
     if lines <= 1:
-        return clip_text(first, limit)
+        return clip_text(first, LONGEST_GIST)
     # the tool `variables` begins with the class and the shape, which say more than a size
     data_line = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
-    return clip_text(first, limit) if data_line else count_noun(lines - text.endswith("\n"), "line")
+    return (
+        clip_text(first, LONGEST_GIST)
+        if data_line
+        else count_noun(lines - text.endswith("\n"), "line")
+    )

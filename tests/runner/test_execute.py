@@ -16,7 +16,7 @@ from agent_nb.cli.main import main
 from agent_nb.host import launch
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, log_of
-from agent_nb.runner import cell_client, kernels
+from agent_nb.runner import cell_client, early_kernels, kernels
 from agent_nb.runner.cell_client import Client
 
 pytestmark = pytest.mark.kernel
@@ -407,7 +407,7 @@ def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
                 "raise SystemExit('the port is taken')",
             ]
 
-    for module in (cell_client, kernels):
+    for module in (cell_client, early_kernels):
         monkeypatch.setattr(module, "use_own_launcher", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3

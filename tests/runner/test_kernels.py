@@ -15,10 +15,11 @@ from nbformat.v4 import new_code_cell, new_notebook
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
-from agent_nb.runner import kernels
+from agent_nb.runner import early_kernels
 from agent_nb.runner.cell_client import Client
+from agent_nb.runner.early_kernels import EarlyKernels
 from agent_nb.runner.execution_options import ExecutionOptions
-from agent_nb.runner.kernels import EarlyKernels, InstalledKernels, choose_kernel, find_kernel
+from agent_nb.runner.kernels import InstalledKernels, choose_kernel, find_kernel
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
@@ -211,7 +212,7 @@ class TestAhead:
         async def fails(_):
             raise RuntimeError("no port is free")
 
-        monkeypatch.setattr(kernels, "_start_kernel", fails)
+        monkeypatch.setattr(early_kernels, "_start_kernel", fails)
         assert main(["test", *map(str, notebooks("a", "b"))]) == 0
 
 

@@ -60,12 +60,12 @@ IN_CELL = "[shown in the cell]\n"  # the line of a display without text (`tools.
 def card(state: CallCard, context: Context) -> Node:
     """Return the call as a fold; an installed card `call-NAME` draws it once it has ended."""
     if state.open:
-        return _open(state, context)
+        return _draw_open(state, context)
     installed = custom("call", state, context)
-    return _closed(state, context) if installed is None else installed
+    return _draw_ended(state, context) if installed is None else installed
 
 
-def _head(state: CallCard) -> tuple[T, ...]:
+def _draw_left_side(state: CallCard) -> tuple[T, ...]:
     """Return the left side of the line: glyph, name, server, the arguments in short."""
     line = describe_call(state.name, state.known)
     name = (
@@ -77,34 +77,34 @@ def _head(state: CallCard) -> tuple[T, ...]:
     return (*name, *((T("  "), arguments) if line.text else ()))
 
 
-def _open(state: CallCard, context: Context) -> Node:
+def _draw_open(state: CallCard, context: Context) -> Node:
     """Return a call that has no result yet; a nested one without a question is only its line."""
-    line = Row(_head(state), _state(state, context))
+    line = Row(_draw_left_side(state), _describe_status(state, context))
     if context.nested and state.status != "waiting":
         return line
     # `finished`: the call has ended, and its result waits for the results of earlier calls
     installed = custom("progress", state, context) if state.status != "finished" else None
     body = (
-        *_arguments(state, context),
-        *(_progress(state) if installed is None else (installed,)),
+        *_draw_arguments(state, context),
+        *(_draw_progress(state) if installed is None else (installed,)),
         *values.pictures(state.attachments, state.name),
         *nested(state, context),
     )
     waiting = state.status == "waiting"
-    return Fold((line,), body, open=True, title=_title(state, ""), gives_way=not waiting)
+    return Fold((line,), body, open=True, title=_describe_as_text(state, ""), gives_way=not waiting)
 
 
-def _arguments(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _draw_arguments(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the arguments of an open call: as they are written, in a question, or whole."""
     if state.status == "writing":
-        return _writing(state)
+        return _draw_written(state)
     if state.status == "waiting":
         question = approval.card(state, context)
         return (question,) if question else ()
     return called_with(state)
 
 
-def _writing(state: CallCard) -> tuple[Node, ...]:
+def _draw_written(state: CallCard) -> tuple[Node, ...]:
     """Return the end of the argument that is being written, unless the line shows all of it."""
     arguments = state.known
     if not arguments:  # not an object, or not yet one
@@ -120,7 +120,7 @@ def _writing(state: CallCard) -> tuple[Node, ...]:
     return (Code(end, language, last=ARGUMENT_LINES),)
 
 
-def _progress(state: CallCard) -> tuple[Node, ...]:
+def _draw_progress(state: CallCard) -> tuple[Node, ...]:
     """Return the bar of a call, or its message, and the end of its output."""
     parts: list[Node] = []
     if state.status != "finished" and state.fraction is not None:
@@ -131,7 +131,7 @@ def _progress(state: CallCard) -> tuple[Node, ...]:
     return (*parts, *((Pre(printed),) if printed.strip() else ()))
 
 
-def _state(state: CallCard, context: Context) -> tuple[T, ...]:
+def _describe_status(state: CallCard, context: Context) -> tuple[T, ...]:
     """Return the right side of an open call's line: status and time.
 
     It is empty while the call waits for the user: the question and the header say so.
@@ -146,11 +146,11 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
 
 
-def _closed(state: CallCard, context: Context) -> Node:
+def _draw_ended(state: CallCard, context: Context) -> Node:
     """Return an ended call."""
     short_result = _shorten_result(state)
-    result = _result(state, context)
-    if _answered_inside(state) or (short_result and short_text(result) == short_result):
+    result = _draw_result(state, context)
+    if _is_answered_inside(state) or (short_result and short_text(result) == short_result):
         result = ()  # it is shown already
     below = values.pictures(state.attachments, state.name)
     if shows_last_value(state):
@@ -159,16 +159,16 @@ def _closed(state: CallCard, context: Context) -> Node:
     nested_runs, charts = take_out(nested(state, context))
     below = (*below, *charts)
     fold = Fold(
-        (Row(_head(state), _ended(state, short_result)),),
+        (Row(_draw_left_side(state), _describe_end(state, short_result)),),
         (
             *called_with(state, short_result),
             *approval.decision_line(state),
             *nested_runs,
-            *_output(state, context),
+            *_draw_output(state, context),
             *result,
         ),
         open=not context.nested or state.status in FAILED,
-        title=_title(state, short_result),
+        title=_describe_as_text(state, short_result),
         gives_way=state.status not in FAILED,
     )
     return Stack((fold, *below)) if below else fold
@@ -176,7 +176,7 @@ def _closed(state: CallCard, context: Context) -> Node:
 
 def _shorten_result(state: CallCard) -> str:
     """Return the result as the line of an ended call has it; "" for a failure."""
-    if _answered_inside(state):
+    if _is_answered_inside(state):
         return gist(str(state.content), 60)
     if state.status != "ok":
         return ""
@@ -184,7 +184,7 @@ def _shorten_result(state: CallCard) -> str:
     return values.gist(state.content, state.display, pictures=figures)
 
 
-def _ended(state: CallCard, short_result: str) -> tuple[T, ...]:
+def _describe_end(state: CallCard, short_result: str) -> tuple[T, ...]:
     """Return the right side of an ended call's line: its result in short, status and time."""
     about = T(short_result, tone="muted", cut=len(short_result) > NARROW_CHARACTERS)
     duration = format_duration(state.duration) if state.duration else ""
@@ -200,7 +200,7 @@ def shows_last_value(state: CallCard) -> bool:
     )
 
 
-def _answered_inside(state: CallCard) -> bool:
+def _is_answered_inside(state: CallCard) -> bool:
     """Return whether the result is the answer of a sub-agent, whose run already shows it."""
     answers = [c for view in state.children for c in view.cards if isinstance(c, RespondCard)]
     return bool(answers) and not answers[-1].typed and str(answers[-1].text) == state.content
@@ -216,7 +216,7 @@ def short_text(result: tuple[Node, ...]) -> str:
     return ""
 
 
-def _title(state: CallCard, about: str) -> str:
+def _describe_as_text(state: CallCard, about: str) -> str:
     """Return the line as plain text, without "running", which would outlive a killed kernel."""
     arguments = clip_text(describe_call(state.name, state.args).text, 80)
     status = "" if state.status in MOVING else state.status
@@ -239,7 +239,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     return values.argument_nodes(state.name, state.args)
 
 
-def _output(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _draw_output(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return what an ended call printed, unless its result repeats it; it scrolls if it is long."""
     if beyond_output(state, context) is not None:
         return ()
@@ -265,14 +265,14 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return what a terminal, which has printed the output already, prints at the end of a call."""
     remainder = beyond_output(state, context)
-    result = _result(state, context) if remainder is None else values.text_nodes(remainder)
+    result = _draw_result(state, context) if remainder is None else values.text_nodes(remainder)
     output = str(state.output)
     captions_printed = remainder is not None and without_captions(output) != output
     pictures = () if captions_printed else values.pictures(state.attachments, state.name)
     return (*approval.decision_line(state), *nested(state, context), *result, *pictures)
 
 
-def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _draw_result(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the result of a call; an installed card `tool-NAME` takes precedence."""
     installed = custom("tool", state, context)
     if installed is not None:
@@ -280,9 +280,12 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if state.status == "ok":
         content = state.content
         if isinstance(content, str):
-            content = _without_chart(state, _without_captions(state, content))
+            content = _without_captions(state, content)
+            # the text that stands for a chart is left out if the chart itself is shown
+            if any(Shown(attachment).chart[0] for attachment in state.attachments):
+                content = _CHART.sub("", content)
         return values.value_nodes(content, state.display)
-    return _failure(state)
+    return _draw_failure(state)
 
 
 def _without_captions(state: CallCard, text: str) -> str:
@@ -290,13 +293,7 @@ def _without_captions(state: CallCard, text: str) -> str:
     return without_captions(text).replace(IN_CELL, "") if state.attachments else text
 
 
-def _without_chart(state: CallCard, text: str) -> str:
-    """Return a result without the text that stands for a chart, if the chart itself is shown."""
-    shown = any(Shown(attachment).chart[0] for attachment in state.attachments)
-    return _CHART.sub("", text) if shown else text
-
-
-def _failure(state: CallCard) -> tuple[Node, ...]:
+def _draw_failure(state: CallCard) -> tuple[Node, ...]:
     """Return the result of a call without success: message, data, and the traceback in a fold."""
     text = state.content if isinstance(state.content, str) else ""
     plain = (state.display or {}).get("text/plain")

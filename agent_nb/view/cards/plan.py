@@ -90,7 +90,7 @@ class _Drawing:
 
     def __init__(self, state: PlanCard) -> None:
         self._graph, self._over = state.shape == "graph", state.over
-        self._path = {id(t) for t in state.path}
+        self._path = set(map(id, state.chosen))
         thoughts = _list_thoughts(state.root)
         self.total, self._drawn = len(thoughts), 0
         scores = [t.score for t in thoughts if t.score is not None]
@@ -167,10 +167,8 @@ def _draw_unnamed(thought: Thought) -> tuple[Branch, ...]:
 
 
 def _list_thoughts(root: Thought) -> list[Thought]:
-    """Return all thoughts below the root, in no order."""
-    thoughts, todo = [], list(root.children)
-    while todo:
-        thought = todo.pop()
-        thoughts.append(thought)
-        todo += thought.children
+    """Return all thoughts below the root, level by level."""
+    thoughts = list(root.children)
+    for thought in thoughts:  # the list grows while it is read
+        thoughts += thought.children
     return thoughts

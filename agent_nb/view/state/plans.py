@@ -45,34 +45,30 @@ class Thought:
     children: list[Thought] = field(default_factory=list)
 
 
+@dataclass(eq=False)
 class PlanCard(Card):
-    """A tree or a graph of thought.
-
-    `remarks`: sentences that belong to no branch. `counts`: the numbers of nodes and of edges that
-    a graph announced, edges of its expansions included. `expanded`: the number of expansions.
-    """
+    """A tree or a graph of thought."""
 
     kind = "plan"
-
-    def __init__(self, key: str, shape: Literal["tree", "graph"]) -> None:
-        super().__init__(key)
-        self.shape = shape
-        self.root = Thought("", "chosen")
-        self.path = [self.root]  # of a tree: the root and the chosen candidates
-        self.unscored: list[Thought] = []  # the candidates that wait for scores
-        self.nodes: dict[str, Thought] = {}  # of a graph: by id
-        self.with_room: list[Thought] = []  # nodes that await `unnamed` ones, the latest last
-        self.counts = [0, 0]
-        self.expanded = 0
-        self.backtracks = 0
-        self.remarks: list[str] = []
-        self.over = False  # the run has ended: nodes that still run will never report an end
-        self.done = True  # a terminal must not wait for the plan: it prints it after the run
+    shape: Literal["tree", "graph"]
+    root: Thought = field(default_factory=lambda: Thought("", "chosen"))
+    chosen: list[Thought] = field(default_factory=list)  # of a tree: its path below the root
+    unscored: list[Thought] = field(default_factory=list)  # the candidates that wait for scores
+    nodes: dict[str, Thought] = field(default_factory=dict)  # of a graph: by id
+    with_room: list[Thought] = field(default_factory=list)  # await `unnamed` nodes, the latest last
+    # nodes and edges that a graph announced, edges of its expansions included
+    counts: list[int] = field(default_factory=lambda: [0, 0])
+    expanded: int = 0  # the number of expansions
+    backtracks: int = 0
+    remarks: list[str] = field(default_factory=list)  # sentences that belong to no branch
+    over: bool = False  # the run has ended: nodes that still run will never report an end
+    # a terminal must not wait for the plan: it prints it after the run
+    done: bool = field(default=True, init=False)
 
     @property
-    def chosen(self) -> list[Thought]:
-        """The candidates on the path, the newest last."""
-        return self.path[1:]
+    def tip(self) -> Thought:
+        """The end of the path, below which new candidates hang."""
+        return self.chosen[-1] if self.chosen else self.root
 
 
 class Plans:
@@ -111,17 +107,17 @@ class Plans:
 # Handlers of events: (card, payload, time) → whether the payload fits. Trees.
 
 
-def _expand(card: PlanCard, payload: Obj, _: float) -> bool:
+def _expand_tree(card: PlanCard, payload: Obj, _: float) -> bool:
     candidates = payload.get("candidates")
     if not isinstance(candidates, list):
         return False
     card.unscored = [Thought(text_of(c), "open") for c in candidates]
-    card.path[-1].children += card.unscored
+    card.tip.children += card.unscored
     card.expanded += 1
     return True
 
 
-def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
+def _score_candidates(card: PlanCard, payload: Obj, _: float) -> bool:
     """Score the candidates; the chosen one extends the path, the others are passed."""
     raw_scores = payload.get("scores")
     scores = [read_number(s) for s in raw_scores] if isinstance(raw_scores, list) else []
@@ -137,7 +133,7 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
     if index is not None and index in range(len(group)):
         chosen = group[int(index)]
         chosen.status, chosen.note = "chosen", ""
-        card.path.append(chosen)
+        card.chosen.append(chosen)
     else:
         card.remarks.append(f"chose {text_of(payload.get('chosen'))}, which is not a candidate")
     card.unscored = []
@@ -149,7 +145,7 @@ def _find_or_add_candidates(card: PlanCard, count: int) -> list[Thought]:
 
     They are the unscored ones, else the last children of the path's end, else new ones.
     """
-    children = card.path[-1].children
+    children = card.tip.children
     group = card.unscored or (children[-count:] if count else children)
     if not group:
         group = [Thought(f"candidate {n}", "open") for n in range(1, count + 1)]
@@ -157,7 +153,7 @@ def _find_or_add_candidates(card: PlanCard, count: int) -> list[Thought]:
     return group
 
 
-def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
+def _cut_path(card: PlanCard, payload: Obj, _: float) -> bool:
     """Cut the path; the candidates cut off, and those that wait for scores, are given up."""
     depth, reason = read_number(payload.get("to_depth")), payload.get("reason")
     if depth is None and not isinstance(reason, str):
@@ -174,7 +170,7 @@ def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
         given_up[0].note = reason
     elif reason:
         card.remarks.append(f"back to depth {kept}: {reason}")
-    card.path, card.unscored = card.path[: kept + 1], []
+    card.chosen, card.unscored = card.chosen[:kept], []
     card.backtracks += 1
     return True
 
@@ -192,7 +188,7 @@ def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
     return bool(names) or any(card.counts)
 
 
-def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
+def _start_node(card: PlanCard, payload: Obj, ts: float) -> bool:
     node = _find_or_add_node(card, payload)
     if node is None:
         return False
@@ -212,7 +208,7 @@ def _end_node(card: PlanCard, payload: Obj, ts: float, status: ThoughtStatus, fi
     return True
 
 
-def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
+def _expand_graph(card: PlanCard, payload: Obj, _: float) -> bool:
     """Add nodes below a node: by name, or only their number."""
     node = _find_or_add_node(card, payload)
     if node is None:
@@ -282,12 +278,12 @@ def _read_count(value: Any) -> int:
 
 # name of an extension event -> its handler
 HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
-    "tot_expand": _expand,
-    "tot_evaluate": _evaluate,
-    "tot_backtrack": _backtrack,
+    "tot_expand": _expand_tree,
+    "tot_evaluate": _score_candidates,
+    "tot_backtrack": _cut_path,
     "got_plan": _plan_graph,
-    "got_node_start": _start,
+    "got_node_start": _start_node,
     "got_node_complete": partial(_end_node, status="ok", field="result_summary"),
     "got_node_failed": partial(_end_node, status="error", field="error"),
-    "got_expand": _grow,
+    "got_expand": _expand_graph,
 }
