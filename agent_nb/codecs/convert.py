@@ -10,7 +10,7 @@ Rules
   all events.
 - `decode` returns stored events only: the deltas of a block are in its `chunks`.
 - A run translated into another format gets an end, even if its source broke off
-  (`events.completion`).
+  (`events.settler`).
 """
 
 from __future__ import annotations

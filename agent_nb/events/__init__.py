@@ -7,7 +7,7 @@ first use (a frame needs pandas).
 
 Order of imports, lowest level first: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, event_path, mapped, text, tool_events
-< event_columns, rows
+< event_columns, rows, settler
 < columns
 < event_frame
 < frame
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from .columns import PRESETS as PRESETS
     from .completion import ABANDONED as ABANDONED
     from .completion import LOST as LOST
-    from .completion import Numberer as Numberer
-    from .completion import Settler as Settler
     from .completion import complete_log as complete_log
     from .completion import list_missing_events as list_missing_events
     from .event_frame import EventFrame as EventFrame
@@ -80,6 +78,8 @@ if TYPE_CHECKING:
     from .mapped import is_map as is_map
     from .position import Position as Position
     from .rows import Place as Place
+    from .settler import Numberer as Numberer
+    from .settler import Settler as Settler
     from .text import Answer as Answer
     from .text import Step as Step
     from .text import Texts as Texts
@@ -103,7 +103,8 @@ _NAMES = {
     "chunks": "decode_chunks encode_chunks pack_chunks unpack_chunks",
     "column_type": "replace_half_characters",
     "columns": "PRESETS",
-    "completion": "ABANDONED LOST Numberer Settler complete_log list_missing_events",
+    "completion": "ABANDONED LOST complete_log list_missing_events",
+    "settler": "Numberer Settler",
     "event_frame": "EventFrame text_array",
     "event_json": "decode_event encode_event event_from to_builtins",
     "event_path": "match_path",

@@ -10,7 +10,7 @@ Rules
 - Times are the stream's, and never go back. An event without a time gets the time of the event
   before it. Until an event has a time, the events of a live stream get their times of arrival, the
   events of any other stream 0 (unknown).
-- A run without an end gets one, with a status that `events.completion` chooses. In an interrupted
+- A run without an end gets one, with a status that `events.settler` chooses. In an interrupted
   run, open blocks are incomplete, each call gets a result, and an error (an Interrupt, if the
   viewer stopped) names the cause.
 - If the caller passes `secrets`, they and keys of known form are redacted, as in every record.

@@ -7,7 +7,7 @@ from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
 from agent_nb.codecs.detect import detect
-from agent_nb.events.completion import Settler
+from agent_nb.events.settler import Settler
 
 CHUNK = {"type": "tool_call_chunk"}
 ENVELOPE = {"session_id": "s", "node_id": "run-think-0"}

@@ -17,7 +17,7 @@ from agent_nb.codecs.run_builder import UniqueIds
 from agent_nb.codecs.times import format_iso, read_epoch, shift_iso
 from agent_nb.codecs.writing import split_block
 from agent_nb.errors import WireError
-from agent_nb.events.completion import Numberer, Settler
+from agent_nb.events.settler import Numberer, Settler
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),

@@ -22,9 +22,9 @@ from agent_nb.agent import compaction
 from agent_nb.agent.history import write_messages
 from agent_nb.agent.turn import Turn
 from agent_nb.agent.turn_reader import TurnReader
-from agent_nb.events.completion import Settler
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
+from agent_nb.events.settler import Settler
 from agent_nb.events.text import Texts, answer_text
 from agent_nb.host import plugins
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
