@@ -8,7 +8,7 @@ first use (a frame needs pandas).
 Order of imports, lowest level first: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, event_path, mapped, text, tool_events
 < event_columns, rows, settler
-< columns
+< columns, row_groups
 < event_frame
 < frame
 < log

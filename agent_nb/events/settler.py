@@ -19,23 +19,9 @@ from typing import Any
 
 import msgspec
 
+from . import types as e
 from .completion import make_cancelled_result
-from .types import (
-    Approval,
-    Call,
-    Delta,
-    End,
-    EndStatus,
-    Error,
-    Event,
-    Interrupt,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    Started,
-    Think,
-)
+from .types import Event
 
 _NO_RESULT = "The stream ended before its result came."
 
@@ -48,11 +34,11 @@ class Numberer:
 
     def feed(self, event: Event) -> Event:
         """Return the event with its `seq`."""
-        if type(event) is Delta:
+        if type(event) is e.Delta:
             return event
         seq = self._counts.get(event.run, 0) + 1
         self._counts[event.run] = max(seq, event.seq)
-        if type(event) is End and not event.span:
+        if type(event) is e.End and not event.span:
             del self._counts[event.run]
         return event if event.seq else msgspec.structs.replace(event, seq=seq)
 
@@ -75,13 +61,15 @@ class Settler:
         if not self._interleaves and event.run not in self._open:
             before = self.close()
         run = self._open.setdefault(event.run, _Run())
-        if type(event) is End and not event.span:
+        if type(event) is e.End and not event.span:
             del self._open[event.run]
             return [*before, *self._cancel_open_calls(run), event]
         run.add(event)
         return [*before, event]
 
-    def close(self, why: Error | Interrupt | None = None, *, broken: bool = False) -> list[Event]:
+    def close(
+        self, why: e.Error | e.Interrupt | None = None, *, broken: bool = False
+    ) -> list[Event]:
         """Return the events that end every open run.
 
         `why` precedes the end of each interrupted run, unless the run's last event is an interrupt.
@@ -90,7 +78,7 @@ class Settler:
         runs, self._open = self._open, {}
         return [event for run in runs.values() for event in self._end(run, why, broken=broken)]
 
-    def _end(self, run: _Run, why: Error | Interrupt | None, *, broken: bool) -> list[Event]:
+    def _end(self, run: _Run, why: e.Error | e.Interrupt | None, *, broken: bool) -> list[Event]:
         last = run.last
         if last is None:
             return []
@@ -103,12 +91,12 @@ class Settler:
             "extra": self._extra,
         }
         events: list[Event] = self._cancel_open_calls(run)
-        has_reason = isinstance(last, Interrupt) and not broken
+        has_reason = isinstance(last, e.Interrupt) and not broken
         if why is not None and status == "interrupted" and not has_reason:
             events.append(msgspec.structs.replace(why, **envelope))
-        return [*events, End(status=status, **envelope)]
+        return [*events, e.End(status=status, **envelope)]
 
-    def _choose_status(self, run: _Run) -> EndStatus:
+    def _choose_status(self, run: _Run) -> e.EndStatus:
         """Return how a run ended, by its last events."""
         if run.stopped is not None:
             return run.stopped
@@ -141,8 +129,8 @@ class _Run:
     def __init__(self) -> None:
         self.last: Event | None = None
         self.message: Event | None = None  # the model's newest call or answer
-        self.stopped: EndStatus | None = None  # the end that the newest events suggest
-        self.calls: dict[str, Call] = {}
+        self.stopped: e.EndStatus | None = None  # the end that the newest events suggest
+        self.calls: dict[str, e.Call] = {}
         self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
         self._nodes: set[str] = set()  # spans of the open nodes
         self._numbered = False  # its events have a `seq`: it is a log of ours
@@ -150,50 +138,50 @@ class _Run:
     @property
     def is_whole(self) -> bool:
         """Whether it ends with a complete answer, and no event shows that more was to come."""
-        answered = isinstance(self.message, Respond) and not self.message.incomplete
+        answered = isinstance(self.message, e.Respond) and not self.message.incomplete
         return answered and not (self.calls or self._nodes or self._numbered)
 
     def add(self, event: Event) -> None:
         """Note the next event: an open or closed call, an answer, a reason for the end."""
-        if type(event) is Delta:
+        if type(event) is e.Delta:
             return
         self.last = event
         self._numbered = self._numbered or event.seq > 0
         # an error or interrupt after which the run goes on did not end the run
-        if isinstance(event, Call | Respond | Result | Think):
+        if isinstance(event, e.Call | e.Respond | e.Result | e.Think):
             self.stopped = None
         else:
             self.stopped = _end_status(event) or self.stopped
         self._add_question(event)
-        if isinstance(event, Call | Respond):
+        if isinstance(event, e.Call | e.Respond):
             self.message = event
-        if isinstance(event, Call):
+        if isinstance(event, e.Call):
             self.calls[event.call_id] = event
-        elif isinstance(event, Result):
+        elif isinstance(event, e.Result):
             self.calls.pop(event.call_id, None)
-        elif isinstance(event, Node) and event.phase == "enter":
+        elif isinstance(event, e.Node) and event.phase == "enter":
             self._nodes.add(event.span)
-        elif isinstance(event, Node):
+        elif isinstance(event, e.Node):
             self._nodes.discard(event.span)
 
     def _add_question(self, event: Event) -> None:
         """Note a question, or what answers it: the call goes on, or the model speaks again."""
-        if isinstance(event, Approval) and event.stage == "requested":
+        if isinstance(event, e.Approval) and event.stage == "requested":
             self.questions[event.call_id] = event.span
-        elif isinstance(event, Approval | Started | Progress):
+        elif isinstance(event, e.Approval | e.Started | e.Progress):
             self.questions.pop(event.call_id, None)
-        elif isinstance(event, Think | Respond):
+        elif isinstance(event, e.Think | e.Respond):
             self.questions = {c: span for c, span in self.questions.items() if span != event.span}
 
 
-def _end_status(event: Event) -> EndStatus | None:
+def _end_status(event: Event) -> e.EndStatus | None:
     """Return the end status that an event implies, or None; events inside sub-agents imply none."""
-    if event.span and not isinstance(event, Node):
+    if event.span and not isinstance(event, e.Node):
         return None
-    if isinstance(event, Error) or (
-        isinstance(event, Node) and not event.parent and event.result.startswith("error")
+    if isinstance(event, e.Error) or (
+        isinstance(event, e.Node) and not event.parent and event.result.startswith("error")
     ):
         return "error"
-    if isinstance(event, Interrupt):
+    if isinstance(event, e.Interrupt):
         return "interrupted" if event.reason == "user" else "limit"
     return None

@@ -20,28 +20,14 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from .types import (
-    RESEND,
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Execute,
-    Extension,
-    Node,
-    Respond,
-    Result,
-    Started,
-    User,
-)
+from . import types as e
+from .types import Event
 
 #: How a block relates to the texts before it: it may "begin" a new text, "go_on" with the last one,
 #: replace it ("instead"), or be the "same" block as earlier deltas. "": the event is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
-_SEPARATORS = (User, Call, Execute, Approval, Started, Result, Error)
+_SEPARATORS = (e.User, e.Call, e.Execute, e.Approval, e.Started, e.Result, e.Error)
 _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
 
 
@@ -63,13 +49,13 @@ class Texts:
     def add(self, event: Event) -> Step:
         """Add the next event; return how its block relates to the texts before it."""
         kind = type(event)
-        if kind is Respond or (kind is Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
+        if kind is e.Respond or (kind is e.Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
             return self._relate_block(event)
         self._separated = self._separated or separates_texts(event)
         return ""
 
     def _relate_block(self, event: Any) -> Step:
-        is_delta = type(event) is Delta
+        is_delta = type(event) is e.Delta
         if event.block in self._begun:
             if not is_delta:
                 self._begun.discard(event.block)
@@ -115,15 +101,15 @@ class Answer:
 
     def add(self, event: Event) -> None:
         """Add the next event of the run."""
-        span = event.parent if isinstance(event, Node) else event.span
-        if type(event) is Delta or span != self._span:
+        span = event.parent if isinstance(event, e.Node) else event.span
+        if type(event) is e.Delta or span != self._span:
             return
         self._reply = reply_of(event) or self._reply
         step = self._texts.add(event)
-        if isinstance(event, Respond):
+        if isinstance(event, e.Respond):
             self._add_block(event, step)
 
-    def _add_block(self, event: Respond, step: Step) -> None:
+    def _add_block(self, event: e.Respond, step: Step) -> None:
         if event.turn != self._turn:
             self._before = self._turn_text() or self._before
             self._blocks, self._turn = [], event.turn
@@ -155,24 +141,26 @@ def answer_text(events: Iterable[Event]) -> str:
 
 def read_answer_type(event: Event) -> str:
     """Return the type's name if a block of text is a typed answer (canonical JSON), else ""."""
-    name = event.extra.get(Answer.TYPED) if isinstance(event, Respond) and event.extra else ""
+    name = event.extra.get(Answer.TYPED) if isinstance(event, e.Respond) and event.extra else ""
     return name if isinstance(name, str) else ""
 
 
 def _is_separate(event: Event) -> bool:
     """Return whether a block is a separate text: a typed answer, or the delta of one."""
-    if isinstance(event, Delta):
+    if isinstance(event, e.Delta):
         return event.name == Answer.APART
     return bool(event.extra) and Answer.TYPED in (event.extra or {})
 
 
 def separates_texts(event: Event) -> bool:
     """Return whether an event separates the text before it from the text after it."""
-    if isinstance(event, Delta):
+    if isinstance(event, e.Delta):
         return event.of == "call"
-    if isinstance(event, Node):
+    if isinstance(event, e.Node):
         return event.phase == "enter" or event.name == "llm"
-    return isinstance(event, _SEPARATORS) or (isinstance(event, Extension) and event.name == RESEND)
+    return isinstance(event, _SEPARATORS) or (
+        isinstance(event, e.Extension) and event.name == e.RESEND
+    )
 
 
 def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
@@ -180,7 +168,7 @@ def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
 
     "go_on": it is the rest of that text; "instead": all of it; "": neither.
     """
-    notes = _notes(event) if isinstance(event, Respond) else []
+    notes = _notes(event) if isinstance(event, e.Respond) else []
     for note in notes:
         if note.get("derived"):
             return "go_on" if note.get("rest") else "instead"
@@ -189,7 +177,7 @@ def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
 
 def reply_of(event: Event) -> str:
     """Return the answer in the end event of an imported run, or ""."""
-    if not isinstance(event, End):
+    if not isinstance(event, e.End):
         return ""
     values = (fields.get(key) for fields in _fields(event) for key in _REPLIES)
     return next((text for text in values if isinstance(text, str) and text.strip()), "")
