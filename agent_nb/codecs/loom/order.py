@@ -42,8 +42,10 @@ class FrameOrder:
         self._held: dict[tuple[int, bool], Obj] = {}
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()  # -> hash of the frame
         self._replied = False  # the newest frame passed on is a reply
-        self._saw_disorder = False  # a frame came after one with a higher id
-        self._wait_began: float | None = None  # by the clock of `tick`
+        # a frame came after one with a higher id; until a wait for a missing one was in vain
+        self._saw_disorder = False
+        # when the first `tick` found frames that wait (s); None: none wait, or no tick came since
+        self._wait_began: float | None = None
 
     @property
     def waits(self) -> bool:
@@ -59,20 +61,23 @@ class FrameOrder:
             return out
         key, content = (number, "reply" in frame), hash(dumps(frame))
         known = self._seen.get(key)
-        has_changed = known is not None and known != content
-        repeats_old_id = has_changed and self._next is not None and number + 1 < self._next
-        if number in (0, 1) and (self._replied or repeats_old_id):
+        if self._begins_anew(number, has_changed=known not in (None, content)):
             out = [*self.flush(), frame]
             self._seen = OrderedDict({key: content})
             self._expect_after(number, frame)
             return out
         if known is not None:
-            self._count_repeat(frame, has_changed=has_changed)
+            self._count_repeat(frame, has_changed=known != content)
             return []
         self._seen[key] = content
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return self._pass_or_hold(key, frame)
+
+    def _begins_anew(self, number: int, *, has_changed: bool) -> bool:
+        """Return whether the ids begin again; `has_changed`: the id had come with other content."""
+        is_old = self._next is not None and number + 1 < self._next
+        return number in (0, 1) and (self._replied or (has_changed and is_old))
 
     def tick(self, now: float) -> list[Obj]:
         """Return the frames that have waited long enough at `now` (s)."""
@@ -143,7 +148,7 @@ class FrameOrder:
         """Return the held frames that are due now."""
         out = []
         for number, is_reply in self._list_held_keys():
-            # taken too: a reply that repeats the id of the frame before it
+            # a reply may repeat the id of the frame before it: it is due although its id is not
             if not self._is_due(number) and self._next is not None and number > self._next:
                 break
             out.append(self._held.pop((number, is_reply)))
