@@ -6,10 +6,10 @@ Read `sse` first: every decoder here has its shape, a core with `feed` and `clos
 place, camera and comments out of pictures, with a file for each format; `redact` takes keys out of
 texts, which `key_forms` describes and `key_search` finds.
 
-Order of imports, lowest level first: compression, console, exif, gif, hidden_characters, key_forms,
+Order of imports, lowest level first: compression, exif, gif, hidden_characters, key_forms,
   picture_size, plain_values, sse, surrogates, text_limits, unpicklable
-< jpeg, json_text, key_search, webp
-< chart_safety, media, redact
+< jpeg, json_text, key_search, progress_bar, webp
+< chart_safety, console, media, redact
 < charts
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .compression import decompress_body as decompress_body
     from .compression import read_unzipped as read_unzipped
     from .console import Console as Console
-    from .console import escape_unprintable as escape_unprintable
-    from .console import strip_ansi as strip_ansi
     from .hidden_characters import escape_hidden as escape_hidden
+    from .hidden_characters import escape_unprintable as escape_unprintable
     from .hidden_characters import find_hidden as find_hidden
+    from .hidden_characters import strip_ansi as strip_ansi
     from .hidden_characters import strip_hidden as strip_hidden
     from .json_text import SAFE as SAFE
     from .json_text import as_dict as as_dict
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "charts": "Shown",
     "compression": "FileDecompressor decompress_body read_unzipped",
-    "console": "Console escape_unprintable strip_ansi",
-    "hidden_characters": "escape_hidden find_hidden strip_hidden",
+    "console": "Console",
+    "hidden_characters": "escape_hidden escape_unprintable find_hidden strip_ansi strip_hidden",
     "json_text": "SAFE as_dict as_list dumps encode_canonical lenient_loads loads nearest_json",
     "key_forms": "environment_secrets",
     "media": "base64_without_text media_type",

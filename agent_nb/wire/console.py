@@ -16,21 +16,13 @@ import re
 
 import msgspec
 
+from .progress_bar import METER, is_bar, read_progress
+
 LONGEST_LINE = 4_000  # characters of an open line that are held back, or kept once it is redrawn
-LONGEST_MESSAGE = 200  # characters of the text beside a bar
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
-# escape sequences of a terminal: colours and cursor, titles, others such as a choice of characters
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
-_PERCENT = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?) ?%")
-# tqdm: [00:02<00:03, 1.9it/s, loss=0.3]
-_METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]*)?(?:, ([^\]]*))?\]")
 # text printed behind a complete bar, which begins a line of its own
-_BEHIND = re.compile(_METER.pattern + r" *(?=[^ \x1b])")
-# the bar itself, in the styles of tqdm and others
-_GLYPHS = re.compile(
-    r"\|[█▏▎▍▌▋▊▉#\d ]*\||\[[=#>. -]{3,}\]|[^\w\s[\]()<>/,.:;%|-]{3,}|[=#.-]{4,}>?"
-)
+_BEHIND = re.compile(METER.pattern + r" *(?=[^ \x1b])")
 
 
 class Console:
@@ -78,7 +70,7 @@ class Console:
     def status(self) -> str:
         """The topmost bar above that is not full, or the redrawn line, or the last bar, or ""."""
         for bar in self._bars:
-            if Console.read_progress(bar)[0] not in (None, 1.0):
+            if read_progress(bar)[0] not in (None, 1.0):
                 return bar
         redrawn = self._line.shown.strip() if self._line.is_redrawn else ""
         return redrawn or self._last
@@ -97,16 +89,18 @@ class Console:
         line.text += text
         if not line.is_redrawn:
             return self.open() if len(line.text) - line.received > LONGEST_LINE else ""
-        line.text = line.text[-LONGEST_LINE:]
-        if behind := _BEHIND.search(line.text):
-            self._last = line.text[: behind.end()].strip()
-            self._line = _Line()
-            return self._write(line.text[behind.end() :])
-        if up := _UP.search(line.text):
-            text = line.text[up.end() :]
+        while True:
+            line.text = line.text[-LONGEST_LINE:]
+            if behind := _BEHIND.search(line.text):
+                self._last = line.text[: behind.end()].strip()
+                self._line = _Line()
+                return self._write(line.text[behind.end() :])
+            up = _UP.search(line.text)
+            if up is None:
+                return ""
+            rest = line.text[up.end() :]
             self._move_up(up[0].count("A"))
-            return self._write(text)
-        return ""
+            line.text += rest
 
     def _return(self) -> str:
         """Go to the start of the line: the next text redraws it.
@@ -136,7 +130,7 @@ class Console:
             self._bars.append(shown)
         else:
             self._bars.clear()
-        if self._line.is_redrawn and Console.read_progress(shown)[0] is not None:
+        if self._line.is_redrawn and read_progress(shown)[0] is not None:
             self._last = shown
         self._line = _Line()
         return text
@@ -167,19 +161,8 @@ class Console:
         console = Console()
         return console.feed(text) + console.rest
 
-    @staticmethod
-    def read_progress(line: str) -> tuple[float | None, str]:
-        """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
-        line = strip_ansi(line)
-        meter = _METER.search(line)
-        figures = (meter[1] or "").split(", ") if meter else []
-        rates = ", ".join(figure.strip() for figure in figures if not figure.startswith("?"))
-        line = _METER.sub("", line)
-        percent = _PERCENT.search(line)
-        parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
-        texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
-        message = " · ".join(text for text in (*texts, rates) if text)[:LONGEST_MESSAGE]
-        return (min(1.0, float(percent[1]) / 100) if percent else None), message
+    # an attribute, because other rooms know this class alone
+    read_progress = staticmethod(read_progress)
 
 
 class _Line(msgspec.Struct):
@@ -196,18 +179,3 @@ class _Line(msgspec.Struct):
     def shown(self) -> str:
         """What the line shows: after a bare carriage return, still the text before it."""
         return self.text or self.before
-
-
-def is_bar(line: str) -> bool:
-    """Return whether a redrawn line is a tqdm bar."""
-    return bool(_METER.search(line))
-
-
-def strip_ansi(text: str) -> str:
-    """Return `text` without the escape sequences of a terminal, such as those for colours."""
-    return _ANSI.sub("", text)
-
-
-def escape_unprintable(text: str) -> str:
-    """Return `text` with every unprintable character but line ends and tabs escaped."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -23,6 +23,9 @@ HIDDEN = re.compile(
     "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"  # lone surrogates, annotations, tags
 )
 
+# escape sequences of a terminal: colours and cursor, titles, others such as a choice of characters
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
+
 
 def strip_hidden(text: str) -> str:
     """Return `text` without characters that people cannot see, except line ends and tabs.
@@ -65,3 +68,13 @@ def _json_escape(character: str) -> str:
 
 def _code_point(match: re.Match[str]) -> str:
     return f"U+{ord(match[0]):04X}"
+
+
+def strip_ansi(text: str) -> str:
+    """Return `text` without the escape sequences of a terminal, such as those for colours."""
+    return _ANSI.sub("", text)
+
+
+def escape_unprintable(text: str) -> str:
+    """Return `text` with every unprintable character but line ends and tabs escaped."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -7,7 +7,9 @@ import itertools
 import pytest
 
 from agent_nb.tools.values import Collector
-from agent_nb.wire.console import Console, is_bar, strip_ansi
+from agent_nb.wire.console import Console
+from agent_nb.wire.hidden_characters import strip_ansi
+from agent_nb.wire.progress_bar import is_bar
 
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"
@@ -47,6 +49,10 @@ LEFT = {
 def test_what_stays_on_the_screen(text: str, left: str) -> None:
     assert Console.render_screen(text) == left
     assert Console.render_screen(left) == left
+
+
+def test_a_line_may_move_up_any_number_of_times() -> None:
+    assert Console.render_screen("\r" + f"x{UP}" * 1000 + "end\n") == "end\n"
 
 
 @pytest.mark.parametrize("text", [text for text, _ in LEFT.values()], ids=LEFT)
