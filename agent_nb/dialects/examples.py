@@ -23,7 +23,9 @@ from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST_TOOLS = 3
-_DEEPEST = 4  # levels of nested values; a schema may contain itself
+# a schema of a stranger may contain itself, or demand a value of any size
+_DEEPEST = 4  # levels of nested values
+_MOST_ITEMS, _LONGEST_TEXT = 12, 1000
 
 # parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
@@ -140,23 +142,31 @@ def make_args(tool: ToolSpec) -> dict[str, Any]:
 def _make_value(
     schema: Mapping[str, Any], root: Mapping[str, Any], name: str = "", depth: int = 0
 ) -> Any:
-    """Return a plausible value for `schema`, within its bounds; patterns and formats are ignored.
+    """Return a plausible value for `schema`, within sensible bounds; patterns are ignored.
 
     `root`: the schema with the definitions. `name`: the parameter's name. `depth`: how many values
     enclose this one.
     """
-    schema = render.resolve(schema, root)
-    suggested = _value_from_schema(schema)
-    if suggested is not None:
-        return suggested
+    # a loop, because a schema may be a case of itself
+    for _ in range(_DEEPEST):
+        schema = render.resolve(schema, root)
+        suggested = _value_from_schema(schema)
+        if suggested is not None:
+            return suggested
+        case = _first_case(schema)
+        if schema.get("type") is not None or case is None:
+            break
+        schema = case
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((k for k in kind if k != "null"), "null")
-    for key in ("anyOf", "oneOf", "allOf"):
-        cases = [s for s in schema.get(key, ()) if isinstance(s, dict) and s.get("type") != "null"]
-        if cases and kind is None:
-            return _make_value(cases[0], root, name, depth)
     return _make_of_type(str(kind), schema, root, name, depth) if depth < _DEEPEST else None
+
+
+def _first_case(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first alternative of a schema that is not null, None if it has none."""
+    cases = (case for key in ("anyOf", "oneOf", "allOf") for case in schema.get(key, ()))
+    return next((c for c in cases if isinstance(c, dict) and c.get("type") != "null"), None)
 
 
 def _value_from_schema(schema: Mapping[str, Any]) -> Any:
@@ -184,7 +194,7 @@ def _make_of_type(
         # an item of "names" gets the value of a parameter "name"
         item_name, item_schema = name.removesuffix("s"), items if isinstance(items, dict) else {}
         item = _make_value(item_schema, root, item_name, depth + 1)
-        return [item] * max(1, int(schema.get("minItems", 1)))
+        return [item] * min(max(1, int(schema.get("minItems", 1))), _MOST_ITEMS)
     if kind == "object":
         properties = schema.get("properties", {})
         required = [n for n in schema.get("required", ()) if n in properties]
@@ -195,7 +205,7 @@ def _make_of_type(
 def _make_text(schema: Mapping[str, Any], name: str) -> str:
     value = PLAUSIBLE.get(name.lower())
     text = value if isinstance(value, str) else "example"
-    text = text.ljust(int(schema.get("minLength", 0)), "a")
+    text = text.ljust(min(int(schema.get("minLength", 0)), _LONGEST_TEXT), "a")
     return text[: int(schema.get("maxLength", len(text)))]
 
 

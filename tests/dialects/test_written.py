@@ -167,6 +167,19 @@ def test_an_example_value_fits_its_schema(schema, name, value):
     assert examples.make_args(tool) == {name: value}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/A"},
+        {"type": "array", "minItems": 10**9},
+        {"type": "string", "minLength": 10**9},
+    ],
+)
+def test_an_example_of_any_schema_is_short(schema):
+    root = {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"x": schema}}
+    assert len(str(examples.make_args(ToolSpec("f", "", root)))) < 2000
+
+
 def test_an_example_gives_the_required_arguments_or_the_first():
     spec = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     assert examples.make_args(ToolSpec("f", "", {**spec, "required": ["b"]})) == {"b": 4}
