@@ -24,8 +24,8 @@ from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST_TOOLS = 3
 # a schema of a stranger may contain itself, or demand a value of any size
-_DEEPEST = 4  # levels of nested values
-_MOST_ITEMS, _LONGEST_TEXT = 12, 1000
+_DEEPEST = 4  # levels of nested values; alternatives that are followed in a row
+_MOST_ITEMS, _LONGEST_TEXT = 12, 1000  # items of a list or object; characters
 
 # parameter name -> a plausible value
 PLAUSIBLE: dict[str, Any] = {
@@ -198,7 +198,7 @@ def _make_of_type(
     if kind == "object":
         properties = schema.get("properties", {})
         required = [n for n in schema.get("required", ()) if n in properties]
-        return {n: _make_value(properties[n], root, n, depth + 1) for n in required}
+        return {n: _make_value(properties[n], root, n, depth + 1) for n in required[:_MOST_ITEMS]}
     return _make_text(schema, name)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..models import CallBlock, ResultBlock, ToolSpec
@@ -21,6 +21,7 @@ from ..models import CallBlock, ResultBlock, ToolSpec
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 4  # the most references followed in a row, and levels of a nested type that are named
+_MOST_TYPES = 500  # in one parameter: types that refer to themselves multiply with each level
 
 
 def json_text(value: Any) -> str:
@@ -112,10 +113,17 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
     return schema
 
 
-def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def type_name(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     """Return a schema in few words: `string`, `"a" | "b"`, `array of {x: number}` …"""
+    return _type_name(schema, root, 0, iter(range(_MOST_TYPES)))
+
+
+def _type_name(
+    schema: Mapping[str, Any], root: Mapping[str, Any], depth: int, budget: Iterator[int]
+) -> str:
+    """Return the name of a type inside `depth` others; `budget`: an item for each still to name."""
     schema = resolve(schema, root)
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or next(budget, None) is None:
         return "any"
     if "const" in schema:
         return json_text(schema["const"])
@@ -126,19 +134,21 @@ def type_name(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
         if isinstance(schema.get(key), list):
             return " | ".join(
                 dict.fromkeys(
-                    type_name(s, root, depth + 1) for s in schema[key] if isinstance(s, dict)
+                    _type_name(s, root, depth + 1, budget)
+                    for s in schema[key]
+                    if isinstance(s, dict)
                 )
             )
     kind = schema.get("type", "any")
     if kind == "array":
         items = schema.get("items")
         if isinstance(items, dict) and items:
-            return f"array of {type_name(items, root, depth + 1)}"
+            return f"array of {_type_name(items, root, depth + 1, budget)}"
         return "array"
     if kind == "object" and isinstance(schema.get("properties"), dict):
         required = schema.get("required", ())
         fields = (
-            f"{n}{'' if n in required else '?'}: {type_name(s, root, depth + 1)}"
+            f"{n}{'' if n in required else '?'}: {_type_name(s, root, depth + 1, budget)}"
             for n, s in schema["properties"].items()
         )
         return "{" + ", ".join(fields) + "}"

@@ -116,6 +116,14 @@ def test_a_schema_in_a_few_words(schema, words):
     assert render.type_name(schema, {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}) == words
 
 
+def test_a_schema_that_contains_itself_many_times_is_named_in_short():
+    members = {f"p{n}": {"$ref": "#/$defs/A"} for n in range(100)}
+    root = {"$defs": {"A": {"type": "object", "properties": members}}}
+    assert len(render.type_name({"$ref": "#/$defs/A"}, root)) < 1_000_000
+    root["$defs"]["A"]["required"] = list(members)
+    assert len(str(examples.make_args(ToolSpec("f", "", {**root, "properties": members})))) < 1e8
+
+
 def test_a_schema_that_contains_itself_ends():
     node = {
         "type": "object",
