@@ -141,10 +141,9 @@ class Hub:
         """
         with self.shared.lock:
             channel = self.channel(run)
-            position, gap = channel.locate(after)
             wanted = wanted or Filter()
             subscription = Subscription(
-                self, channel, wanted, position=position, gap=gap, overflow=overflow, lag=lag
+                self.shared, channel, wanted, self.forget, after=after, overflow=overflow, lag=lag
             )
             return self._register(subscription)
 

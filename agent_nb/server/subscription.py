@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ..events import End, Position
 from .channel import Channel, Entry, Gap, Shared
@@ -23,31 +23,23 @@ from .filters import Filter
 Overflow = Literal["gap", "disconnect"]
 
 
-class Source(Protocol):
-    """The part of the hub that a subscription uses."""
-
-    shared: Shared
-
-    def forget(self, subscription: Subscription) -> None:
-        """Remove a closed subscription."""
-
-
 class Subscription:
     """One reader of one run: `take` returns new entries; once `closed`, no more come.
 
-    `position`: the entries after it are read. `gap`: a Gap to return first. `lag`: how many entries
-    the reader may be behind (0: as many as the buffer has). `overflow`: a reader that has lost
-    entries receives a Gap (`gap`), or is also disconnected (`disconnect`).
+    `after`: the id after which it reads ("": all); for an unknown id it begins with a Gap. `lag`:
+    how many entries the reader may be behind (0: as many as the buffer has). `overflow`: a reader
+    that has lost entries receives a Gap (`gap`), or is also disconnected (`disconnect`). `forget`
+    is called when the subscription is closed. Make one only while the hub's lock is held.
     """
 
     def __init__(
         self,
-        hub: Source,
+        shared: Shared,
         channel: Channel,
         wanted: Filter,
+        forget: Callable[[Subscription], object],
         *,
-        position: Position = Position(),  # noqa: B008  (it is immutable)
-        gap: Gap | None = None,
+        after: str = "",
         overflow: Overflow = "gap",
         lag: int = 0,
     ) -> None:
@@ -55,11 +47,10 @@ class Subscription:
         self.reason = ""
         self.fault: Exception | None = None
         self._wake: Callable[[], Any] = lambda: None
-        self._hub = hub
+        self._lock, self._forget = shared.lock, forget
         self._channel = channel
         self._wanted = wanted
-        self._position = position
-        self._gap = gap
+        self._position, self._gap = channel.locate(after)  # `_gap` is returned first
         self._overflow = overflow
         self._lag = lag
         self._idle = True  # the reader has taken everything, so the next entry must wake it
@@ -78,7 +69,7 @@ class Subscription:
         """Return the next entries that pass the filter, about `limit`; [] if there are none now."""
         out: list[Entry | Gap] = []
         while not out and not self.closed:
-            with self._hub.shared.lock:
+            with self._lock:
                 entries, gap = self._read_next(limit)
             out += [each for each in (self._gap, gap) if each is not None]
             self._gap = None
@@ -96,7 +87,7 @@ class Subscription:
     def close(self, reason: str = "closed") -> None:
         """Close the subscription; if it is called again, the first reason stays."""
         self.reason = self.reason or reason
-        self._hub.forget(self)
+        self._forget(self)
 
     def finish(self) -> None:
         """Wake the reader to take the entries that are here now; close once it has taken them."""

@@ -242,7 +242,7 @@ def test_a_run_is_stopped_from_a_server_that_did_not_make_it(server):
 def test_forged_altered_expired_and_replayed_messages_approve_nothing(
     server, redis_server, kernel, caplog
 ):
-    key = kernel._hub._control.key
+    key = kernel._hub._remote.key
     place = kernel._hub.address
 
     def put(name, fields):
@@ -314,7 +314,7 @@ def test_events_forged_in_redis_make_nobody_approve_what_was_not_asked(
 
 @pytest_extra
 def test_a_server_with_another_key_can_only_follow(kernel, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.control.PATIENCE", 0.3)
+    monkeypatch.setattr("agent_nb.server.redis.remote_control.PATIENCE", 0.3)
     log = EventLog("r")
     stopped = []
     kernel._hub.attach(log, cancel=lambda: stopped.append(1))

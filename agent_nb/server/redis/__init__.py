@@ -3,5 +3,6 @@
 Why: one server then shows the runs of all kernels of a user or a team.
 
 Read `hub` first. `publisher` writes runs to Redis (`outgoing`: one run), `mirrors` reads those of
-other processes, `control` sends their stops and answers; `link` is the connection.
+other processes. `remote_control` sends stops and answers, which `control` obeys. `link` is the
+connection.
 """

@@ -37,6 +37,7 @@ from .mirrors import Mirrors
 from .outgoing import Limits
 from .publisher import Publisher
 from .reader import Reader
+from .remote_control import RemoteControl
 
 T = TypeVar("T")
 TEND_EVERY = 8.0  # s
@@ -68,7 +69,8 @@ class RedisHub(Hub):
         self._reader = Reader(self._link)
         self._index = Index(self._link)
         self._control = Control(self._link, self._reader, key)
-        self._mirrors = Mirrors(self._link, self._reader, self._control, self.shared, _THREAD.run)
+        self._remote = RemoteControl(self._link, self._reader, key)
+        self._mirrors = Mirrors(self._link, self._reader, self._remote, self.shared, _THREAD.run)
         self._publisher = Publisher(self._link, self._index, self.shared, limits or Limits())
         self._start()
         _HUBS.add(self)
@@ -151,7 +153,7 @@ class RedisHub(Hub):
             return
         self._mirrors.touch(run)
         if not mirror.ended:
-            _THREAD.submit(_quietly(self._control.listen(run, here=here)))
+            _THREAD.submit(_quietly(self._remote.listen(run, here=here)))
 
     def _wake(self, channel: Channel) -> None:
         super()._wake(channel)

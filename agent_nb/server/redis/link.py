@@ -31,6 +31,7 @@ from .address import RedisAddress
 
 LOG = logging.getLogger("agent_nb.hub")
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0  # seconds between attempts
+MOST_MESSAGES = 1000  # unread messages that a stream holds, about
 _ANSWER = 10.0  # seconds to wait for the answer to a command
 _QUIET = 60.0  # seconds between warnings
 # how the texts of errors begin that Redis sends while it cannot serve: they count as an outage
@@ -84,6 +85,18 @@ class Link:
     async def ask(self, *command: str | bytes | int) -> Any:
         """Send one command; return its reply or Refusal. Raises HubAway."""
         return (await self.pipe([command]))[0]
+
+    async def add_message(self, key: str, fields: Sequence[bytes], lifetime: int) -> Any:
+        """Add an entry to a stream that expires `lifetime` seconds after the newest.
+
+        Return the reply or Refusal. Raises HubAway.
+        """
+        added: Command = ("XADD", key, "MAXLEN", "~", MOST_MESSAGES, "*", *fields)
+        return (await self.pipe([added, ("EXPIRE", key, lifetime)]))[0]
+
+    def control_key(self, run: str) -> str:
+        """Return the key of the stream of a run's control messages."""
+        return self.address.key("run", run, "control")
 
     async def read(
         self, places: Mapping[str, str], *, count: int, block: float

@@ -20,12 +20,12 @@ from typing import Any
 
 from ...errors import HubAway, UsageError
 from ..channel import Shared
-from .control import Control
 from .entries import entry_of, split_id
 from .index import AWAY, Index
 from .link import Link, Refusal
 from .mirror import Mirror, Published
 from .reader import Reader
+from .remote_control import RemoteControl
 
 PAGE = 128  # entries read at once
 IDLE = 60.0  # s after which a mirror without readers is dropped
@@ -40,7 +40,7 @@ class Mirrors:
     """
 
     def __init__(
-        self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: OnLoop
+        self, link: Link, reader: Reader, control: RemoteControl, shared: Shared, on_loop: OnLoop
     ) -> None:
         self._link, self._reader, self._control = link, reader, control
         self._index = Index(link)

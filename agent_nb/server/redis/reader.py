@@ -40,9 +40,8 @@ class Reader:
     async def follow(self, key: str, after: str, deliver: Deliver) -> None:
         """Begin to read a stream after the id `after`; its entries go to `deliver`."""
         self._cursors[key], self._receivers[key] = after, deliver
-        wake = ("XADD", self.inbox, "MAXLEN", "~", 1000, "*", b"w", b"1")
         with suppress(HubAway):  # then the blocking read has ended too
-            await self._link.pipe([wake, ("EXPIRE", self.inbox, INBOX_LIFETIME)])
+            await self._link.add_message(self.inbox, [b"w", b"1"], INBOX_LIFETIME)
 
     def leave(self, key: str) -> None:
         """Stop reading a stream."""

@@ -1,0 +1,101 @@
+"""Stop runs of other processes and answer their questions: messages to their kernels through Redis.
+
+Why: a server may show runs of kernels that it did not start; `control` is the other end.
+
+Rules
+- A kernel replies to every message but `listening` and `gone`; without a reply in `PATIENCE`
+  seconds it counts as gone.
+- A server that has readers of a run sends `listening` again and again (`mirrors`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...errors import UsageError
+from .link import LOG, Link, Refusal
+from .messages import Gate, Message, Refused, new_message, question_hash, seal_message
+from .mirror import Mirror
+from .reader import Reader
+
+PATIENCE = 8.0  # seconds to wait for the reply of a kernel
+MOST_LOGGED = 20  # logged rejections of replies
+_UNREAD = 600  # seconds after which unread messages expire
+
+
+class RemoteControl:
+    """Controls runs of other processes. `key` signs messages (b"": no kernel obeys)."""
+
+    def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
+        self.key = key
+        self._link, self._inbox = link, reader.inbox
+        self._replies = Gate(None, key)
+        self._waiting: dict[str, asyncio.Future[Message]] = {}  # nonce of a message -> its reply
+        self._rejections = 0  # replies that were rejected
+        reader.deliver_inbox_to(self._take_replies)
+
+    async def cancel(self, mirror: Mirror) -> None:
+        """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
+        await self._send_and_wait(new_message("cancel", mirror.run, back=self._inbox))
+
+    async def approve(
+        self,
+        mirror: Mirror,
+        call_id: str,
+        *,
+        allow: bool,
+        args: dict[str, Any] | None = None,
+        scope: Any = "once",
+        reason: str = "",
+    ) -> bool:
+        """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
+        answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
+        question = question_hash(mirror.stored(), call_id)
+        request = new_message(
+            "approve", mirror.run, call=call_id, question=question, back=self._inbox, **answer
+        )
+        return await self._send_and_wait(request)
+
+    async def listen(self, run: str, *, here: bool) -> None:
+        """Notify a run's kernel whether this server has readers (`here`). Raises HubAway."""
+        if self.key:
+            kind = "listening" if here else "gone"
+            await self._send(new_message(kind, run, back=self._inbox))
+
+    async def _send_and_wait(self, request: Message) -> bool:
+        """Send a message and return whether it had an effect. Raises UsageError, HubAway."""
+        waiting = self._waiting[request.nonce] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send(request)
+            async with asyncio.timeout(PATIENCE):
+                reply = await waiting
+        except TimeoutError:
+            raise UsageError(
+                "The kernel of this run does not answer. It has ended, or its AGENT_NB_HUB_KEY is another one."
+            ) from None
+        finally:
+            self._waiting.pop(request.nonce, None)
+        if reply.failure:
+            raise UsageError(reply.failure)
+        return bool(reply.done)
+
+    async def _send(self, message: Message) -> None:
+        key, fields = self._link.control_key(message.run), seal_message(message, self.key)
+        reply = await self._link.add_message(key, fields, _UNREAD)
+        if isinstance(reply, Refusal):
+            raise UsageError(f"The hub's store refuses the message: {reply.text}")
+
+    def _take_replies(self, entries: list[Any]) -> None:
+        for _, fields in entries:
+            if not fields or fields[0] != b"m":
+                continue  # an entry that only wakes the reader (`Reader.follow`)
+            try:
+                reply = self._replies.open(fields)
+                waiting = self._waiting.get(reply.nonce)
+                if reply.kind == "said" and waiting is not None and not waiting.done():
+                    waiting.set_result(reply)
+            except Refused as why:
+                self._rejections += 1
+                if self._rejections <= MOST_LOGGED:
+                    LOG.warning("a control message for this server does not count: %s", why)
