@@ -1,8 +1,7 @@
 """The entry points of installed packages, read from the places of `imports`.
 
-Why not `importlib.metadata.entry_points`: it also reads the notebook's folder. Reading takes
-milliseconds, and each agent asks several times, so a folder is read again only after a change; but
-a package that is installed meanwhile must be found.
+Why not `importlib.metadata.entry_points`: it also reads the notebook's folder, and takes
+milliseconds, though each agent asks several times. Here a folder is read again after a change.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from agent_nb import TURNS, Agent, Scripted, tool
 from agent_nb.agent.context import Context
 from agent_nb.agent.drift import Drift, Resume
 from agent_nb.agent.recorded_turns import RecordedTurns
-from agent_nb.agent.retry import ADVICE
+from agent_nb.agent.sender import ADVICE
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.frame import to_frame
 from agent_nb.models import choose

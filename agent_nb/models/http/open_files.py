@@ -12,11 +12,9 @@ import importlib
 from contextlib import suppress
 from types import ModuleType
 
-resource: ModuleType | None
-try:
+resource: ModuleType | None = None
+with suppress(ImportError):  # Windows has no such module
     resource = importlib.import_module("resource")
-except ImportError:  # Windows
-    resource = None
 
 SPARE = 512  # files in reserve, for the kernel and the user
 

@@ -169,11 +169,6 @@ class RequestQueue:
         return f"concurrency {self.concurrency}" if self._full else "it refused requests before"
 
     @property
-    def waiting(self) -> list[int]:
-        """The tickets that wait, in order."""
-        return sorted(ticket for lane in self._lanes.values() for ticket in lane.waiting)
-
-    @property
     def _full(self) -> bool:
         return bool(self.concurrency) and self.inside >= self.concurrency
 

@@ -1,7 +1,6 @@
 """Obey other servers that stop runs of this process, or answer their questions, through Redis.
 
-Each run has one stream of control messages, which only its kernel reads; `remote_control` sends
-them.
+Each run has a stream of control messages for its kernel, to which `remote_control` adds them.
 
 Why so strict: any program that writes to this Redis could otherwise approve a call in the kernel.
 
@@ -27,7 +26,6 @@ from .messages import Gate, Message, Refused, new_message, question_hash, seal_m
 from .reader import INBOX_LIFETIME, Reader
 
 HEARD = 25.0  # seconds for which a `listening` message counts
-MOST_LOGGED = 20  # logged rejections for each run
 
 
 class Control:
@@ -36,7 +34,6 @@ class Control:
     def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
         self._link, self._reader, self._key = link, reader, key
         self._attended: dict[str, tuple[Channel, Gate]] = {}  # by run
-        self._rejections: dict[str, int] = {}  # run -> how many messages were rejected
         # run -> inbox of each server with readers of the run -> monotonic s until which it counts
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # that obey; asyncio's references are weak
@@ -63,8 +60,8 @@ class Control:
         ended = [run for run, (channel, _) in self._attended.items() if channel.ended]
         for run in ended:
             self._reader.leave(self._link.control_key(run))
-            for table in (self._attended, self._rejections, self._heard):
-                table.pop(run, None)
+            self._attended.pop(run, None)
+            self._heard.pop(run, None)
             await self._link.ask("UNLINK", self._link.control_key(run))
 
     def _receive(self, run: str, fields: list[bytes]) -> None:
@@ -78,29 +75,24 @@ class Control:
             if not message.back.startswith(self._link.address.key("inbox", "")):
                 raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:
-            self._log_rejection(run, why)
+            gate.log_rejection(why)
             return
         if message.kind in ("listening", "gone"):
             until = time.monotonic() + HEARD if message.kind == "listening" else 0.0
             self._heard.setdefault(run, {})[message.back] = until
             return
-        task = asyncio.get_running_loop().create_task(self._obey(channel, message))
+        task = asyncio.get_running_loop().create_task(self._obey(channel, gate, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _log_rejection(self, run: str, why: Refused) -> None:
-        count = self._rejections[run] = self._rejections.get(run, 0) + 1
-        if count <= MOST_LOGGED:
-            LOG.warning("a control message for %s does not count: %s", run, why)
-
-    async def _obey(self, channel: Channel, request: Message) -> None:
+    async def _obey(self, channel: Channel, gate: Gate, request: Message) -> None:
         """Execute a message and send a reply, also after a failure."""
         done, failure = False, ""
         try:
             done = await _execute(channel, request)
         except Refused as why:
             failure = str(why)
-            self._log_rejection(channel.run, why)
+            gate.log_rejection(why)
         except AgentError as fault:
             failure = str(fault)
         except Exception as fault:  # raised by the run's own function; the reply reports it

@@ -27,11 +27,13 @@ from ...events import Approval, Call, Event
 from ...models import hide_secret
 from ...record import user_key
 from .entries import encode_bounded
+from .link import LOG
 
 VARIABLE = "AGENT_NB_HUB_KEY"
 SHORTEST = 16  # characters
 LIFE, SKEW = 30.0, 30.0  # s
 LARGEST = 1 << 20  # bytes
+MOST_LOGGED = 20  # rejections
 _PURPOSE = b"agent_nb hub control 1\n"
 
 
@@ -91,7 +93,8 @@ class Gate:
 
     def __init__(self, run: str | None, key: bytes) -> None:
         self._run, self._key = run, key
-        self._seen: dict[str, float] = {}
+        self._seen: dict[str, float] = {}  # nonce of a valid message -> when it expires
+        self._rejections = 0
 
     def open(self, fields: list[bytes]) -> Message:
         """Return the message in the fields of a stream's entry. Raises Refused."""
@@ -118,6 +121,13 @@ class Gate:
             raise Refused("it came before")
         self._seen[message.nonce] = message.expires
         return message
+
+    def log_rejection(self, why: Refused) -> None:
+        """Log why a message does not count, at most `MOST_LOGGED` times."""
+        self._rejections += 1
+        if self._rejections <= MOST_LOGGED:
+            whose = self._run or "this server"
+            LOG.warning("a control message for %s does not count: %s", whose, why)
 
 
 def new_message(kind: Any, run: str, **values: Any) -> Message:

@@ -2,10 +2,7 @@
 
 Why: a server may show runs of kernels that it did not start; `control` is the other end.
 
-Rules
-- A kernel replies to every message but `listening` and `gone`; without a reply in `PATIENCE`
-  seconds it counts as gone.
-- A server that has readers of a run sends `listening` again and again (`mirrors`).
+Rule: a kernel replies to `cancel` and `approve`; without a reply in time it counts as gone.
 """
 
 from __future__ import annotations
@@ -14,13 +11,12 @@ import asyncio
 from typing import Any
 
 from ...errors import UsageError
-from .link import LOG, Link, Refusal
+from .link import Link, Refusal
 from .messages import Gate, Message, Refused, new_message, question_hash, seal_message
 from .mirror import Mirror
 from .reader import Reader
 
 PATIENCE = 8.0  # seconds to wait for the reply of a kernel
-MOST_LOGGED = 20  # logged rejections of replies
 _UNREAD = 600  # seconds after which unread messages expire
 
 
@@ -32,25 +28,17 @@ class RemoteControl:
         self._link, self._inbox = link, reader.inbox
         self._replies = Gate(None, key)
         self._waiting: dict[str, asyncio.Future[Message]] = {}  # nonce of a message -> its reply
-        self._rejections = 0  # replies that were rejected
         reader.deliver_inbox_to(self._take_replies)
 
     async def cancel(self, mirror: Mirror) -> None:
         """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
         await self._send_and_wait(new_message("cancel", mirror.run, back=self._inbox))
 
-    async def approve(
-        self,
-        mirror: Mirror,
-        call_id: str,
-        *,
-        allow: bool,
-        args: dict[str, Any] | None = None,
-        scope: Any = "once",
-        reason: str = "",
-    ) -> bool:
-        """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
-        answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
+    async def approve(self, mirror: Mirror, call_id: str, **answer: Any) -> bool:
+        """Answer a question of the run; return whether one was open. Raises as `cancel` does.
+
+        `answer`: `allow`, `args`, `scope` and `reason` of the message.
+        """
         question = question_hash(mirror.stored(), call_id)
         request = new_message(
             "approve", mirror.run, call=call_id, question=question, back=self._inbox, **answer
@@ -96,6 +84,4 @@ class RemoteControl:
                 if reply.kind == "said" and waiting is not None and not waiting.done():
                     waiting.set_result(reply)
             except Refused as why:
-                self._rejections += 1
-                if self._rejections <= MOST_LOGGED:
-                    LOG.warning("a control message for this server does not count: %s", why)
+                self._replies.log_rejection(why)
