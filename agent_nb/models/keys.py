@@ -74,10 +74,10 @@ class Key(Unpicklable):
         """
         own = cls.find_own(provider, variables)
         offer = None if own else cls.find_offer(provider, variables)
-        if offer is None or not offer.is_allowed():
-            return own
-        name, value = next(_select_set(_variables_of(provider, variables), read_dotenv()[1]))
-        return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
+        if offer is not None and offer.is_allowed():
+            for name, value in _select_set(_variables_of(provider, variables), read_dotenv()[1]):
+                return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
+        return own
 
     @classmethod
     def find_own(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:

@@ -477,6 +477,16 @@ def test_a_folder_cannot_say_yes_for_itself_by_a_front_ends_variables(monkeypatc
     assert keys.Key.find("openai") is None
 
 
+def test_a_dotenv_file_that_vanishes_meanwhile_gives_no_key(monkeypatch, tmp_path):
+    def vanish(offer):
+        (tmp_path / ".env").unlink()
+        return True
+
+    dotenv(tmp_path, monkeypatch)
+    monkeypatch.setattr(trust.Offer, "is_allowed", vanish)
+    assert keys.Key.find("openai") is None
+
+
 def test_a_binary_or_huge_dotenv_file_is_ignored(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for content in (b"\xff\xfe", f"OPENAI_API_KEY={KEY}\n".encode() + b"#" * (2 << 20)):
