@@ -159,7 +159,7 @@ class Attached(FollowedRuns):
         self._on_state("ended")
 
     async def _events(self) -> AsyncGenerator[Event, None]:
-        """Connect, and yield each event as it is logged; before the first, report the log."""
+        """Connect and yield each event after logging it; report the log before the first."""
         async with connect(self.where) as client:
             if not self.where.run and not len(self.log):
                 self.log.run = await find_newest_run(client, self.where.server)

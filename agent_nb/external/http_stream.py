@@ -157,7 +157,7 @@ def read_stream(
     done: Callable[[], bool] = lambda: False,
     backoff: Backoff | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """Return the bytes of any stream over HTTP as they come, for the codec that decodes it.
+    """Return the bytes of any stream over HTTP as they arrive, for the codec that decodes it.
 
     `done` returns whether the caller has everything; a stream with ids is then not resumed.
     `token`: sent as the bearer token. Raises UsageError if the address is invalid or the server

@@ -1,10 +1,10 @@
-"""Read the items of any source as they come: an address, a path, a text, an open file, an iterator.
+"""Read the items of any source: an address, a path, a text, an open file, an iterator.
 
-Why: the importer takes items as they come, and need not know how each source is opened and read.
+Why: the importer takes one item after another, however its source is opened and read.
 
 Rules
-- Blocking sources (files, pipes, generators) are read in a thread, so that the event loop goes on.
-  Stopping does not wait for them.
+- Blocking sources (files, pipes, generators) are read in a thread, not on the event loop. Stopping
+  does not wait for them.
 - A file may be gzipped; its first bytes show whether it is.
 - `http_stream` reads an address, and resumes the stream if its events have ids.
 """

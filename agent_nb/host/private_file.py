@@ -21,7 +21,7 @@ from pathlib import Path
 def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
     """Write a file of mode 0600; missing folders get mode 0700. Raises OSError.
 
-    An existing file is replaced; with `keep` it stays as it is, and `data` is not written.
+    An existing file is replaced, or with `keep` left alone.
     """
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600

@@ -3,12 +3,11 @@
 Why: a notebook should run wherever there is any model, and its header names the model and the
 reason.
 
-The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the
-first provider whose key is set (with OpenAI's key: the server of OPENAI_BASE_URL, if that is not
-OpenAI's own), the server of OPENAI_BASE_URL without a key, the embedded model if it is installed;
-else an error that lists these ways.
-
 Rules
+- A named model comes first: in the option, the notebook's configuration, AGENT_NB_MODEL or the
+  configuration file, in this order. Then the first provider whose key is set, the server of
+  OPENAI_BASE_URL, and the embedded model. If there is none, the error lists these ways.
+- OpenAI's key stands for the server of OPENAI_BASE_URL, if that is set.
 - `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
 - Choosing uses no network, and no file of the notebook's folder that the user has not allowed.
 - `openai/*` stands for the first chat model of OPENAI_BASE_URL. A run asks the server for that

@@ -1,8 +1,7 @@
 """Where the keys of providers come from.
 
 Why: keys do not belong in cells. A key comes, in this order, from `%agent key` in this session, the
-environment, the system's keyring, Colab's secrets, or a `.env` file (in the current folder or above
-it, up to the repository or the home folder).
+environment, the system's keyring, Colab's secrets, or the nearest `.env` file (`host.dotenv`).
 
 Rules
 - A `Key` never shows its value: not in repr, not in a message.

@@ -1,6 +1,6 @@
 """What a model returns, one stream part at a time.
 
-Why: the rest of the package sees one form of answer, whatever a provider sends. A decoder turns
+Why: the other rooms see one form of answer, whatever a provider sends. A decoder turns
 bytes into parts, a dialect turns text among them into finer parts, `agent.turn` turns them into
 events.
 
@@ -23,7 +23,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="part"):
 
 
 class Text(Part, frozen=True, tag="text", gc=False):
-    """A delta of text: the model's words as they came, or (after a dialect) answer text."""
+    """A delta of text: what the model wrote or, after a dialect, the answer in it."""
 
     text: str
     block: str = ""

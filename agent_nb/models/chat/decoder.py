@@ -1,8 +1,8 @@
 """Chat completions (`/v1/chat/completions`) of any compatible server: response bytes in, parts out.
 
 Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
-`reasoning`, `reasoning_details` or in a list of content; usage in the last chunk, in every chunk,
-in `x_groq` or not at all; errors in the middle of a stream. Only some servers end with `[DONE]`.
+`reasoning`, `reasoning_details` or in a list of content. Usage comes in the last chunk, in every
+chunk, in `x_groq` or not at all. Errors come in mid-stream. Only some servers send `[DONE]`.
 
 Rules
 - `feed` and `close` never raise; a fault becomes a Fault part after the other parts of its chunk.

@@ -6,7 +6,7 @@ speak this API.
 Rules
 - Each chunk has the form of a whole answer; its `parts` continue the parts of the chunk before.
   Without `alt=sse` in the URL a stream is one JSON list of chunks.
-- Calls come whole, often without an id; those of Vertex AI also in pieces (`partial_args`), from
+- Calls come whole, often without an id. Vertex AI also sends calls in pieces (`partial_args`), from
   one with `willContinue` to one without. Of several candidates only the first is read.
 - Usage is cumulative. Its output excludes thoughts, its input what Google's own tools read.
 - A chunk may follow the one with the reason to finish, so only the end of the body ends an answer.
@@ -49,7 +49,7 @@ class GeminiDecoder(FrameDecoder):
         self._calls = 0
         self._open: list[_OpenCall] = []  # calls that are being written
         self._finish_reason = ""
-        self._extras: dict[str, Any] = {}  # other fields, as they came last
+        self._extras: dict[str, Any] = {}  # name of another field -> its newest value
 
     @property
     def complete(self) -> bool:

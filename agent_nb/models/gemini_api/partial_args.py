@@ -8,8 +8,8 @@ A piece is `{"jsonPath": "$.a[0].b", "stringValue": "…", "willContinue": true}
 Rules
 - A string with `willContinue` goes on in the next piece of the same path.
 - The text grows as long as the paths come in the order of a document. After a path that goes back,
-  or differs in kind, the text stays as it is: only `close` then gives the arguments, with the last
-  value of each path.
+  or differs in kind, it grows no more: then only `close` returns the arguments, with the last value
+  of each path.
 - A path that cannot be read is a field of its own name; nothing raises.
 """
 
@@ -72,7 +72,7 @@ class PartialArgs:
         return text
 
     def close(self) -> str:
-        """Return all arguments as JSON text, which goes on from `text` if that was in order."""
+        """Return all arguments as JSON text; it begins with `text` if the paths were in order."""
         if not self._ordered:
             return to_json(_build(self._root))
         if not self._path:
@@ -104,7 +104,7 @@ class PartialArgs:
         return key not in self._find_node(path[:level])
 
     def _count_shared(self, path: list[Key]) -> int:
-        """Return how many keys a path has in common with that of the last value."""
+        """Return how many keys a path shares with the path of the last value."""
         shortest = min(len(self._path), len(path))
         return next((n for n in range(shortest) if self._path[n] != path[n]), shortest)
 

@@ -1,7 +1,7 @@
 """Explain a provider's refusal in one sentence that also says what to do.
 
 Why: providers report the same few faults (no key, no such model, too many requests, too long) in
-many shapes; the user should read the reason and the remedy, not a body of JSON.
+many shapes. The user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.

@@ -261,7 +261,7 @@ def _find_limiter(model: Any) -> Limiter:
 
 
 def _name_of(model: Any) -> str:
-    """Return the name of a model, that of its class if it has none."""
+    """Return the name of a model, else the name of its class."""
     return str(getattr(model, "name", "") or type(model).__name__)
 
 

@@ -2,8 +2,8 @@
 
 Why: a shorter request mends this refusal and no other, and each server words it differently.
 
-Rule: only the words are read here, since an error within a stream has no HTTP status; for a refusal
-`errors` also checks that the status is one with which some server refuses such a request.
+Rule: only the words are read here, since an error within a stream has no HTTP status. For a refusal
+`errors` checks the status too.
 """
 
 from __future__ import annotations

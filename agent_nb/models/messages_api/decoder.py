@@ -1,7 +1,7 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why: a signed thought must go back exactly as it came, and the API grows by new kinds of blocks, so
-each block is put together again from its deltas, and kept whole if its kind is unknown.
+Why: a signed thought must go back unchanged, and the API grows by new kinds of blocks. So each
+block is put together again from its deltas, and a block of an unknown kind is kept whole.
 
 Rules
 - A block's id is `prefix` and its index; every text and thought block is closed.
@@ -48,7 +48,7 @@ class AnthropicDecoder(EventDecoder):
         self.content: list[dict[str, Any]] = []
         self._prefix = prefix
         self._open: dict[Any, dict[str, Any]] = {}  # index -> block in progress
-        self._call_indexes: dict[Any, int] = {}  # index of an open call's block -> that of the call
+        self._call_indexes: dict[Any, int] = {}  # index of an open block -> index of its call
         self._usage: dict[str, Any] = {}
 
     def usage_after(self, spent: Usage) -> Usage:
@@ -210,7 +210,7 @@ def _make_implied_block(delta: str) -> dict[str, Any]:
 
 
 def _complete_call(block: dict[str, Any], raw: str, *, index: int, broken: str) -> Call:
-    """Return the call of a block, and put its arguments into the block; `raw`: as they came."""
+    """Put the arguments (`raw`: as JSON text) into their block, and return the block's call."""
     if not raw and block.get("input"):
         raw = to_json(block["input"])
     name, call_id = to_text(block.get("name")), to_text(block.get("id"))

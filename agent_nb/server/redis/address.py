@@ -1,6 +1,6 @@
 """The address of a hub's Redis: parse it, check it, and show it without its secrets.
 
-Why our own parser: that of the package `redis` accepts options that switch checks off.
+Why our own parser: the parser of the package `redis` accepts options that switch checks off.
 
     redis://127.0.0.1:6379/0?prefix=team      unix:///run/redis.sock      rediss://USER:…@host/0
 

@@ -9,7 +9,7 @@ from Redis for all local subscriptions. The hub drops a mirror without readers (
 Why: the server of a team must show the runs of kernels that it did not start.
 
 Rules
-- A run never waits for Redis, and goes on without it; subscribers resume when Redis is back.
+- A run never waits for Redis; subscribers resume when Redis is back.
 - Entries keep the publisher's ids, so every server gives readers the same bytes.
 - All connections live on one thread of the process; all methods may be called from any thread.
 """
@@ -42,7 +42,7 @@ from .remote_control import RemoteControl
 T = TypeVar("T")
 TEND_EVERY = 8.0  # s
 CONNECT = 5.0  # s for the first connection
-DRAIN = 2.0  # s without progress after which the hub stops publishing the rest
+DRAIN = 2.0  # s without progress after which a stopping hub publishes no more
 END = 30.0  # s for which the end of the process waits at most
 
 

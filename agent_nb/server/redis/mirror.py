@@ -25,7 +25,7 @@ MOST = 100_000  # stored events
 class Published(msgspec.Struct, frozen=True):
     """What the index holds of one run, so that a list of runs needs no events.
 
-    `earlier`: see `Channel`. `epoch`: that of the hub that publishes the run (see `channel`).
+    `earlier`: see `Channel`. `epoch`: the epoch of the hub that publishes the run.
     """
 
     info: Info
