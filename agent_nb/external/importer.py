@@ -145,13 +145,13 @@ class _Run:
         clock: Callable[[], float] | None,
         redaction: Redaction | None,
     ) -> None:
-        self._at = 0.0  # the time of the newest event
-        self._timed = False  # an event of the stream has had a time
+        self._newest_time = 0.0  # epoch seconds; 0: no event has had a time
+        self._has_times = False  # an event of the stream has had a time
         self._clock = clock
         self._prompt = prompt
         self._redaction = redaction
         self._redactors: dict[str, Redactor] = {}  # open block -> the redactor of its deltas
-        self.log = EventLog(run_id, clock=lambda: self._at)
+        self.log = EventLog(run_id, clock=lambda: self._newest_time)
 
     def add(self, event: Event) -> list[Event]:
         """Append an event; if the stream lacks the prompt, append that first."""
@@ -192,10 +192,10 @@ class _Run:
 
     def _append(self, event: Event) -> Event:
         """Log an event at its own time, but never before the event before it (see the rules)."""
-        self._timed = self._timed or event.ts > 0
-        now = self._clock() if self._clock is not None and not self._timed else 0.0
-        self._at = max(self._at, event.ts or now)
-        # the log sets these three itself, the time from `_at`
+        self._has_times = self._has_times or event.ts > 0
+        now = self._clock() if self._clock is not None and not self._has_times else 0.0
+        self._newest_time = max(self._newest_time, event.ts or now)
+        # the log sets these three itself, the time from `_newest_time`
         return self.log.append(msgspec.structs.replace(event, seq=0, ts=0.0, run=""))
 
     def _clean(self, event: Event) -> Event:

@@ -74,14 +74,14 @@ class Key(Unpicklable):
         own = cls.find_own(provider, variables)
         offer = None if own else cls.find_offer(provider, variables)
         if offer is not None and offer.is_allowed():
-            for name, value in _select_set(_variables_of(provider, variables), read_dotenv()[1]):
+            for name, value in _select_set(_list_variables(provider, variables), read_dotenv()[1]):
                 return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
         return own
 
     @classmethod
     def find_own(cls, provider: str, variables: Iterable[str] | None = None) -> Key | None:
         """Return the user's own key of a provider, ignoring `.env`; otherwise like `find`."""
-        for value, source in _list_candidates(provider, _variables_of(provider, variables)):
+        for value, source in _list_candidates(provider, _list_variables(provider, variables)):
             if value.strip():
                 return cls(_check_value(value, source), source)
         return None
@@ -99,7 +99,7 @@ class Key(Unpicklable):
         `provider` "" stands for any known one, `folder` None for the current folder.
         """
         known = [name for group in cls.VARIABLES.values() for name in group]
-        wanted = _variables_of(provider, variables) if provider else known
+        wanted = _list_variables(provider, variables) if provider else known
         path, values = read_dotenv(folder)
         if path is None or not any(_select_set(wanted, values)):
             return None
@@ -185,12 +185,12 @@ def _list_candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[st
     for name in names:
         # the value from before a tape changed the variable for other libraries
         yield DIVERTED.read_original(name), name
-    yield _from_keyring(provider), "the keyring"
+    yield _read_keyring(provider), "the keyring"
     for name in names:
-        yield _from_colab(name), f"{name} in Colab's secrets"
+        yield _read_colab_secret(name), f"{name} in Colab's secrets"
 
 
-def _variables_of(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
+def _list_variables(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(Key.VARIABLES.get(provider, ()) if variables is None else variables)
 
 
@@ -223,13 +223,13 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     return {
         **environment_secrets(environment),
         **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
-        **_configured_secrets({**dotenv, **environment}),
+        **_list_configured_secrets({**dotenv, **environment}),
         **{f"key {number}": value for number, value in enumerate(distinct, 1)},
         **DIVERTED.secrets,
     }
 
 
-def _configured_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+def _list_configured_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets of configured endpoints: their keys, and headers that carry a key."""
     from .config import Config
 
@@ -253,7 +253,7 @@ def _configured_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     return {**keys, **environment_secrets(headers), **last_words}
 
 
-def _from_keyring(provider: str) -> str:
+def _read_keyring(provider: str) -> str:
     """Return the key in the system's keyring; "" if it has none, whatever the reason."""
     try:
         store = import_library("keyring")
@@ -267,7 +267,7 @@ def _from_keyring(provider: str) -> str:
         return ""
 
 
-def _from_colab(name: str) -> str:
+def _read_colab_secret(name: str) -> str:
     """Return Colab's secret of that name, "" elsewhere or without one; Colab is asked once."""
     colab = sys.modules.get("google.colab")
     if colab is None or is_from_project(colab):

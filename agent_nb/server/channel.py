@@ -122,11 +122,13 @@ class Channel:
         self._agent = self._prompt = ""
         self._started = 0.0
 
-    def join(self, conversation: str, earlier: int) -> None:
+    def join_conversation(self, conversation: str, earlier: int) -> None:
         """Put the run into a conversation that had `earlier` runs before it."""
         self.conversation, self.earlier = conversation, earlier
 
-    def control(self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None) -> None:
+    def set_controls(
+        self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None
+    ) -> None:
         """Set the functions that cancel the run and answer approvals; None changes nothing."""
         self.cancel, self.approve = cancel or self.cancel, approve or self.approve
 
@@ -211,7 +213,7 @@ class Channel:
         elif isinstance(event, End) and not event.span:
             self.status = event.status
 
-    # Reading; callers of `read`, `behind` and `skip` hold the hub's lock.
+    # Reading; callers of `read`, `count_after` and `read_newest` hold the hub's lock.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of the id `after`; for an unknown id the start, and a Gap."""
@@ -232,11 +234,11 @@ class Channel:
         start = self._index_after(position)
         return self._entries[start : start + limit], None
 
-    def behind(self, position: Position) -> int:
+    def count_after(self, position: Position) -> int:
         """Return the number of entries after `position`."""
         return len(self._entries) - self._index_after(position)
 
-    def skip(self, position: Position, count: int) -> tuple[list[Entry], Gap]:
+    def read_newest(self, position: Position, count: int) -> tuple[list[Entry], Gap]:
         """Return the newest `count` entries of the buffer, and the gap between `position` and them.
 
         There must be more entries than that after `position`.

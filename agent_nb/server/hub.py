@@ -61,7 +61,7 @@ class Hub:
         with self.shared.lock:
             new = log.run not in self._channels
             channel = self.open(log.run, conversation=conversation, log=log)
-            channel.control(cancel, approve)
+            channel.set_controls(cancel, approve)
         # outside the lock, because `subscribe` first passes all logged events to the channel
         if new:
             log.subscribe(channel.publish)
@@ -89,7 +89,7 @@ class Hub:
                     for member in self._channels.values()
                     if member.conversation == conversation
                 ]
-                channel.join(conversation, max(positions, default=-1) + 1)
+                channel.join_conversation(conversation, max(positions, default=-1) + 1)
             return channel
 
     def channel(self, run: str) -> Channel:

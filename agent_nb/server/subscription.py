@@ -124,9 +124,9 @@ class Subscription:
         A reader that is further behind than `lag` skips to the newest `lag` entries.
         """
         channel = self._channel
-        behind = channel.behind(self._position) if self._lag else 0  # `lag` 0: no limit
+        behind = channel.count_after(self._position) if self._lag else 0  # `lag` 0: no limit
         if behind > self._lag:
-            return channel.skip(self._position, self._lag)
+            return channel.read_newest(self._position, self._lag)
         entries, gap = channel.read(self._position, limit)
         self._idle = not entries
         return entries, gap

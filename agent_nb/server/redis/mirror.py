@@ -40,7 +40,7 @@ class Mirror(Channel):
         super().__init__(shared, run)
         self.about = about
         self.epoch = about.epoch
-        self.join(about.info.conversation, about.earlier)
+        self.join_conversation(about.info.conversation, about.earlier)
         self._stored: list[Entry] = []
 
     def take_in(self, entries: Sequence[Entry]) -> None:
