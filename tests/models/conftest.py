@@ -116,4 +116,4 @@ def clean_environment(clean_environment, monkeypatch):
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "")
+    monkeypatch.setattr(keys, "_read_keyring", lambda provider: "")

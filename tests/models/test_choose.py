@@ -404,7 +404,7 @@ def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
     trust.Offer.allow_all([keys.Key.find_offer("openai")])
     sources = [keys.Key.find("openai").source]
-    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
+    monkeypatch.setattr(keys, "_read_keyring", lambda provider: "ring-0123456789")
     sources.append(keys.Key.find("openai").source)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     sources.append(keys.Key.find("openai").source)
@@ -692,5 +692,5 @@ def test_a_key_that_the_keyring_has_given_is_a_secret(monkeypatch):
     monkeypatch.setattr(keys, "import_library", lambda name: ring)
     monkeypatch.setattr(keys, "_keyring_keys", {})
     assert "ring-0123456789" not in keys.collect_secrets().values()
-    keys._from_keyring("openai")
+    keys._read_keyring("openai")
     assert "ring-0123456789" in keys.collect_secrets().values()

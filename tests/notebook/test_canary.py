@@ -941,7 +941,7 @@ def stage(request, provider, agent, loaded, capsys, tmp_path, monkeypatch, clean
         monkeypatch.setenv(name, value)
     for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    monkeypatch.setattr(keys, "_from_keyring", lambda provider: "")
+    monkeypatch.setattr(keys, "_read_keyring", lambda provider: "")
     monkeypatch.setattr(loaded, "display_pub", CapturingDisplayPublisher(parent=loaded))
     folder = tmp_path / "work"
     folder.mkdir()
