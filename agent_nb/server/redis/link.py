@@ -5,12 +5,11 @@ Only this file imports the package `redis` (extra `redis`).
 Why: all users of Redis must see an outage in the same way, and none may reveal the password.
 
 Rules
-- If Redis is unavailable, `HubAway` is raised; if it refuses a command, a `Refusal` is returned in
-  place of the reply, but `read` raises `HubAway` then, too. Neither text contains user or password.
+- An outage raises `HubAway`. A refused command returns a `Refusal` in place of the reply; only
+  `read` raises `HubAway` for it. Neither text contains user or password.
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
 - The beginning and the end of an outage are logged once. A beginning is not logged before Redis has
-  answered for the first time, nor within `_QUIET` seconds of the last one. The waits between
-  attempts grow from `FIRST_WAIT` to `LONGEST_WAIT` seconds.
+  answered for the first time, nor within `_QUIET` seconds of the last one.
 """
 
 from __future__ import annotations
