@@ -19,9 +19,9 @@ import anyio
 from ..errors import AgentError, ModelError, UsageError
 from ..host import list_builtin, list_plugins
 from . import choose, config
+from .http.remote import LONGEST_NAME
 
 _LIST_TIMEOUT = 15.0  # seconds
-_LONGEST_NAME = 200  # characters; longer names of models are left out
 MISSING = "missing"
 # how the texts of `Remote.access` begin, in the order in which the list shows their providers
 _ACCESS = ("from", "not needed", MISSING)
@@ -121,7 +121,7 @@ def _is_usable(name: object) -> bool:
     """Return whether a user can write this model's name after `-m provider/`."""
     return (
         isinstance(name, str)
-        and 0 < len(name) <= _LONGEST_NAME
+        and 0 < len(name) <= LONGEST_NAME
         and name.isprintable()
         and not any(c.isspace() or c in "'\"" for c in name)
     )

@@ -38,7 +38,7 @@ from .schema_refusals import SchemaRefusals
 from .stream import Post, StreamDecoder, stream_answer
 
 FIRST_MODEL = "*"  # as a model's name: the server's list decides (see the rules)
-LONGEST_NAME = 200  # characters; longer names in the list do not count for `*`
+LONGEST_NAME = 200  # characters; longer names in a server's list do not count
 # names of models that do not chat
 _NOT_CHATTING = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
