@@ -13,7 +13,6 @@ Rules
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -53,7 +52,7 @@ class Digests(dict[str, str]):
         history: the earlier runs, oldest first.
         home: the folder that does not count (default: the user's).
         """
-        hide = _make_hide(home)
+        hide = home_at(home).hide
         set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
         values = {
             "prompt": _describe_prompt(prompt, attachments, hide),
@@ -82,7 +81,10 @@ class Digests(dict[str, str]):
     def with_prompt(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
         """Return the digests of the same run with another prompt (redacted)."""
         return Digests(
-            {**self, "prompt": digest_value(_describe_prompt(prompt, attachments, _make_hide()))}
+            {
+                **self,
+                "prompt": digest_value(_describe_prompt(prompt, attachments, home_at(None).hide)),
+            }
         )
 
     @property
@@ -99,11 +101,7 @@ class Digests(dict[str, str]):
 
 def digest_turns(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digests of the runs that have messages, oldest first."""
-    return [digest_value(turn) for turn in _describe_turns(history, _make_hide(home))]
-
-
-def _make_hide(home: str | None = None) -> Hide:
-    return home_at(os.path.expanduser("~") if home is None else home).hide
+    return [digest_value(turn) for turn in _describe_turns(history, home_at(home).hide)]
 
 
 def _describe_prompt(

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ..wire import as_dict, as_list
 from .countersign import Signatures
 from .forgotten import remove_forgotten, take_forgotten
-from .ipynb import Cell, Notebook, Output, all_outputs, cell_id, list_cells, metadata_of, with_ids
+from .ipynb import Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (
     FORGOTTEN,
     TAPE,
@@ -36,10 +36,10 @@ from .metadata import (
 )
 from .nbdime_conflicts import list_unmerged_records, take_unmerged_records
 from .outputs import (
-    RunNumbers,
     find_copied_runs,
     read_published_record,
     read_published_runs,
+    remove_widget,
     write_references,
 )
 from .packing import Payloads
@@ -48,8 +48,6 @@ from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Provenance, Rec
 from .signing import is_own_record, user_key
 from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
 from .used_calls import UsedCalls
-
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class CellRecord(NamedTuple):
@@ -170,10 +168,7 @@ class NotebookRuns:
         merge = partial(_merge_runs, used_ids=used.list_ids())
         runs = merge(saved, loaded, unmerged, read_published_runs(nb_with_ids))
         runs = remove_forgotten(runs, forgotten)
-        # pasted, split, merged and renumbered cells
-        runs = merge(runs, find_copied_runs(nb_with_ids, runs))
-        runs = merge(runs, inherit_runs(cells, runs))
-        runs = _remove_leaving(runs, find_leaving_runs(cells, runs))
+        runs = _follow_cells(nb_with_ids, runs, merge)
         # deleted cells: without the runs of one that this save is the second to miss
         gone = _count_missing_saves(runs, present, current, previous)
         runs = {cell: listed for cell, listed in runs.items() if listed and gone.get(cell, 0) < 2}
@@ -198,7 +193,7 @@ class NotebookRuns:
         that run stays too, in a separate output below: a page that is opened then shows both.
         """
         outputs = list(all_outputs(self._nb))
-        return sum(_remove_widget(cell, output, going_on) for cell, output in outputs)
+        return sum(remove_widget(cell, output, going_on) for cell, output in outputs)
 
     def drop_unbegun(self, executed: Collection[str], since: float) -> None:
         """Remove stale runs that Python code in a cell began.
@@ -301,6 +296,14 @@ def _merge_runs(*sources: Runs, used_ids: Collection[str] = ()) -> Runs:
     }
 
 
+def _follow_cells(nb: Notebook, runs: Runs, merge: Callable[..., Runs]) -> Runs:
+    """Return the runs by the cells to which they belong once cells were pasted, split or merged."""
+    cells = list_cells(nb)
+    runs = merge(runs, find_copied_runs(nb, runs))
+    runs = merge(runs, inherit_runs(cells, runs))
+    return _remove_leaving(runs, find_leaving_runs(cells, runs))
+
+
 def _choose_version(earlier: Record | None, later: Record) -> Record:
     """Return the later of two records with the same id, unless only the earlier is this user's."""
     if earlier is None or earlier == later:
@@ -343,32 +346,3 @@ def _count_missing_saves(runs: Runs, present: set[Any], mine: Any, previous: Any
             count = counts.get(cell)
             saves[cell] = (count if isinstance(count, int) else 0) + int(is_over_file)
     return {cell: count for cell, count in saves.items() if count}
-
-
-def _remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) -> bool:
-    """Remove our widget from an output; return whether anything changed."""
-    data, numbers = output.get("data"), RunNumbers.of(output)
-    if not isinstance(data, dict):
-        return False
-    # a part of a divided page: its static forms stay
-    if RunNumbers.PART in numbers and WIDGET in data:
-        del data[WIDGET]
-        return True
-    live = numbers.get(RunNumbers.LIVE)
-    has_ended = live is not None and not going_on(str(live))
-    # an output that is a widget and nothing else: a button, or the view of an ended run
-    if (RunNumbers.BUTTON in numbers or has_ended) and data.keys() <= {WIDGET}:
-        _replace_output(cell, output)
-        return True
-    if live is None or not {WIDGET, "text/html"} <= data.keys():
-        return False
-    # a static form with its live view: the view gets an output of its own, or goes
-    view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-    _replace_output(cell, output, output, *([] if has_ended else [view]))
-    return True
-
-
-def _replace_output(cell: Cell, output: Any, *others: Any) -> None:
-    """Replace one output of a cell by any number of others."""
-    index = next(i for i, other in enumerate(cell["outputs"]) if other is output)
-    cell["outputs"] = [*cell["outputs"][:index], *others, *cell["outputs"][index + 1 :]]

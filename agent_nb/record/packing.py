@@ -107,7 +107,7 @@ class Home:
     @classmethod
     def of_user(cls) -> Home:
         """Return the home folder of this user."""
-        return home_at(os.path.expanduser("~"))
+        return home_at(None)
 
     def occurs_in(self, text: str) -> bool:
         """Return whether `hide` may change `text` or, if it is JSON, a text inside it."""
@@ -131,10 +131,12 @@ class Home:
         return self._MARKED.sub(lambda m: self._shown[m[1]], text) if self.SIGN in text else text
 
 
-@lru_cache(16)
-def home_at(path: str) -> Home:
-    """Return the `Home` of the folder `path`; the same object each time."""
-    return Home(path)
+_make_home = lru_cache(16)(Home)
+
+
+def home_at(path: str | None) -> Home:
+    """Return the `Home` of the folder `path` (None: the user's); the same object each time."""
+    return _make_home(os.path.expanduser("~") if path is None else path)
 
 
 class Payloads(dict[str, Any]):

@@ -14,7 +14,6 @@ Rules
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -110,7 +109,7 @@ def run_record(
     home: the home folder, which the record must not name (default: the user's).
     cap: about the largest size of its JSON in bytes, with payloads but without the exchange.
     """
-    packer = Packer(home_at(_choose_home(home)))
+    packer = Packer(home_at(home))
     # a plain list of events may begin with some that have no run id
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [pack_event(e, n, run, packer) for n, e in enumerate(complete_log(log), 1)]
@@ -174,7 +173,7 @@ def events_of(
     """
     if not isinstance(record, Mapping):
         return []
-    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_choose_home(home)))
+    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(home))
     run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     unpacked = [unpack_event(obj, n, run, unpacker) for n, obj in enumerate(objects, 1)]
@@ -184,7 +183,3 @@ def events_of(
 def log_of(record: Any) -> EventLog:
     """Return the log of a record; see `events_of`."""
     return EventLog.of_events(events_of(record))
-
-
-def _choose_home(path: str | None) -> str:
-    return os.path.expanduser("~") if path is None else path

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -122,41 +123,31 @@ class Host(Protocol):
         """Return the user's namespace."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ToolContext:
     """What a running tool may use: a parameter annotated with this type receives it.
 
     The parameter is not part of the schema. `trace_id` is the same in sub-agents. `folder`: where
-    file tools may look. `host`: None outside a notebook. `state`: values that tools keep between
-    calls of one runner.
+    file tools may look. `host`: None outside a notebook. `emit`: receives what `progress` reports.
+    `state`: values that tools keep between calls of one runner.
 
     For tools that are agents: `relay(event)` adds an event to the log (on the event loop's thread),
     `ask` answers questions (None: nobody can), `remaining()` returns what the run's limits leave,
     by name (`turns`, `tokens` …).
     """
 
-    def __init__(
-        self,
-        *,
-        call_id: str = "",
-        name: str = "",
-        trace_id: str = "",
-        folder: str = ".",
-        host: Host | None = None,
-        emit: Callable[[Update], None] = lambda _: None,
-        state: dict[str, Any] | None = None,
-        relay: Callable[[Any], None] = lambda _: None,
-        ask: ApprovalSource | None = None,
-        remaining: Callable[[], Mapping[str, float]] = dict,
-    ) -> None:
-        self.call_id = call_id
-        self.name = name
-        self.trace_id = trace_id
-        self.folder = folder
-        self.host = host
-        self.state: dict[str, Any] = {} if state is None else state
-        self.relay = relay
-        self.ask = ask
-        self.remaining = remaining
+    call_id: str = ""
+    name: str = ""
+    trace_id: str = ""
+    folder: str = "."
+    host: Host | None = None
+    emit: InitVar[Callable[[Update], None]] = lambda _: None
+    state: dict[str, Any] = field(default_factory=dict)
+    relay: Callable[[Any], None] = lambda _: None
+    ask: ApprovalSource | None = None
+    remaining: Callable[[], Mapping[str, float]] = dict
+
+    def __post_init__(self, emit: Callable[[Update], None]) -> None:
         self._emit = emit
         self._cancelled = False
         self._callbacks: list[Callable[[], None]] = []

@@ -87,7 +87,7 @@ class _Reader:
         self.artists: list[ArtistData] = []
         self.partly = False
         self._most_listed = most_listed
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int] = {}  # name without its number -> artists that have it
 
     def read(self, artist: Any, prefix: str) -> None:
         """Read an artist and those inside it; `prefix` names their axes."""
@@ -103,9 +103,9 @@ class _Reader:
         name: str,
         artist: Any,
         *,
-        texts: Mapping[str, Any] | None = None,
-        numbers: Mapping[str, Any] | None = None,
-        styles: Mapping[str, Any] | None = None,
+        texts: Mapping[str, Any] = {},
+        numbers: Mapping[str, Any] = {},
+        styles: Mapping[str, Any] = {},
         counted: bool = True,
         each: str = "",
     ) -> None:
@@ -115,7 +115,7 @@ class _Reader:
             name = f"{name} {self._counts[name]}"
         label = _read_property(artist, "label")
         # None: the artist has no such property, or it is not numeric
-        known = {k: v for k, v in (numbers or {}).items() if v is not None}
+        known = {k: v for k, v in numbers.items() if v is not None}
         arrays = {k: _read_numbers(v, self._most_listed) for k, v in known.items()}
         # a label that begins with `_` is Matplotlib's own
         self.artists.append(
@@ -123,9 +123,9 @@ class _Reader:
                 name=name,
                 label=_cut_text(label) if isinstance(label, str) and label[:1] != "_" else "",
                 each=each,
-                texts={k: _cut_text(v) for k, v in (texts or {}).items() if v},
+                texts={k: _cut_text(v) for k, v in texts.items() if v},
                 numbers={k: v for k, v in arrays.items() if v is not None},
-                styles={k: _cut_text(v) for k, v in (styles or {}).items() if v not in (None, "")},
+                styles={k: _cut_text(v) for k, v in styles.items() if v not in (None, "")},
             )
         )
 
@@ -251,7 +251,7 @@ class _Reader:
             each="bar",
             texts={"its labels": " | ".join(label for label in labels if label[:1] != "_")},
             numbers={n: [_read_property(bar, n) or 0 for bar in bars] for n in names},
-            styles={n: _common_style([style[n] for style in styles]) for n in styles[0]},
+            styles={n: _join_styles([style[n] for style in styles]) for n in styles[0]},
         )
 
     def _read_patch(self, patch: Any, prefix: str) -> None:
@@ -261,7 +261,7 @@ class _Reader:
     def _read_collection(self, collection: Any, prefix: str) -> None:
         points = "PathCollection" in _class_names(collection)
         paths = collection.get_paths() or []
-        mapped = collection.get_array() is not None
+        values, colour_map = _read_mapping(collection)
         self.partly |= len(paths) > _MOST_SHAPES
         numpy = sys.modules["numpy"]
         corners = [path.vertices for path in paths[:_MOST_SHAPES]]
@@ -272,18 +272,18 @@ class _Reader:
             numbers={
                 "x": offsets[:, 0] if offsets.ndim == 2 else None,
                 "y": offsets[:, 1] if offsets.ndim == 2 else None,
-                **_mapped_values(collection),
+                **values,
                 "sizes": _read_property(collection, "sizes"),
                 "levels": getattr(collection, "levels", None),
                 "coordinates": _read_property(collection, "coordinates"),
                 "corners": numpy.concatenate(corners) if corners else None,
                 **{n: getattr(collection, n, None) for n in ("U", "V")},
-                "colours": None if mapped else collection.get_facecolor(),
-                "edge colours": None if mapped else collection.get_edgecolor(),
+                "colours": None if values else collection.get_facecolor(),
+                "edge colours": None if values else collection.get_edgecolor(),
                 "line widths": collection.get_linewidth(),
             },
             styles={
-                **_colour_map(collection),
+                **colour_map,
                 "linestyle": collection.get_linestyle(),
                 "hatch": collection.get_hatch(),
                 "alpha": _alpha(collection),
@@ -291,14 +291,14 @@ class _Reader:
         )
 
     def _read_image(self, image: Any, prefix: str) -> None:
-        array = image.get_array()
+        values, colour_map = _read_mapping(image)
         self._add(
             f"{prefix}image",
             image,
-            numbers={**_mapped_values(image), "extent": _read_property(image, "extent")},
+            numbers={**values, "extent": _read_property(image, "extent")},
             styles={
-                **_colour_map(image),
-                "shape": "×".join(map(str, array.shape)),
+                **colour_map,
+                "shape": "×".join(map(str, image.get_array().shape)),
                 "interpolation": image.get_interpolation(),
                 "origin": getattr(image, "origin", ""),
                 "alpha": _alpha(image),
@@ -398,7 +398,7 @@ def _cut_text(value: Any) -> str:
     return cut_end(replace_surrogates(str(value)), _LONGEST_TEXT)
 
 
-def _common_style(values: Sequence[str]) -> str:
+def _join_styles(values: Sequence[str]) -> str:
     """Return the styles of several bars as one text, a single style if all are equal."""
     return values[0] if len(set(values)) == 1 else " ".join(values)
 
@@ -444,17 +444,14 @@ def _alpha(artist: Any) -> str:
     return _write_style(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
 
 
-def _mapped_values(mapped: Any) -> dict[str, Any]:
-    """Return the values that an artist maps to colours, and their limits; {} if it maps none."""
-    array = mapped.get_array()
+def _read_mapping(artist: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return numbers and styles: the values that an artist maps to colours, and how it maps them.
+
+    Both are {} if it maps none.
+    """
+    array = artist.get_array()
     if array is None:
-        return {}
-    limits: Sequence[Any] = mapped.get_clim()
-    return {"values": array, "colour limits": limits if None not in limits else None}
-
-
-def _colour_map(mapped: Any) -> dict[str, Any]:
-    """Return the names of an artist's colour map and scale; {} if it maps no values to colours."""
-    if mapped.get_array() is None:
-        return {}
-    return {"colour map": mapped.get_cmap().name, "scale": type(mapped.norm).__name__}
+        return {}, {}
+    limits: Sequence[Any] = artist.get_clim()
+    numbers = {"values": array, "colour limits": limits if None not in limits else None}
+    return numbers, {"colour map": artist.get_cmap().name, "scale": type(artist.norm).__name__}

@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import difflib
 import sys
 import types
 from collections.abc import Awaitable
@@ -21,7 +20,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 
-from ..errors import ToolError
+from ..errors import ToolError, did_you_mean
 from ..models import collect_secrets
 from ..wire import redact_text
 from .base import ToolContext
@@ -92,6 +91,4 @@ def _unknown_message(name: str, known: dict[str, Any]) -> str:
     """Return the message for a name that no variable has; it suggests similar names."""
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"The user has no variable named {name!r}.{hint}"
+    return f"The user has no variable named {name!r}.{did_you_mean(name, known, 3)}"
