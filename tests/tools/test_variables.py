@@ -15,7 +15,7 @@ from helpers.hostile_objects import HITS, hostile
 from helpers.replays import replay
 
 from agent_nb import Agent, Scripted
-from agent_nb.agent.dependencies import Reader, digest_dependencies
+from agent_nb.agent.dependencies import CodeReader, digest_dependencies
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay_approver import ReplayApprover
 from agent_nb.record.record import run_record
@@ -157,7 +157,7 @@ def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
     tools = Toolset.resolve("variables")
     assert RecordedTurns.touches_kernel(tools["variables"])
     assert tools["variables"].effect == "reads"
-    assert digest_dependencies(tools, Reader(folder=".")) == {}
+    assert digest_dependencies(tools, CodeReader(folder=".")) == {}
 
 
 def recorded(kernel: Kernel) -> Any:
