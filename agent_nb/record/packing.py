@@ -255,8 +255,10 @@ class Packer:
         """Return a packed attachment: a picture as a payload, values of a kernel left out."""
         if not isinstance(picture, Mapping):
             return self.pack(picture)
+        data = picture.get("data")
+        is_picture = isinstance(data, str) and len(data) >= SMALLEST_PICTURE and _BASE64(data)
         return {
-            k: self.keep(v) if k == "data" and _is_picture(v) else self.pack(v)
+            k: self.keep(v) if k == "data" and is_picture else self.pack(v)
             for k, v in picture.items()
             if k != Shown.LIVE
         }
@@ -286,11 +288,6 @@ class Packer:
         if isinstance(value, list | tuple):
             return [self._pack(v, depth - 1) for v in value]
         return self._home.hide(str(value))
-
-
-def _is_picture(data: Any) -> bool:
-    """Return whether `data` is base64, long enough to be worth a payload."""
-    return isinstance(data, str) and len(data) >= SMALLEST_PICTURE and _BASE64(data) is not None
 
 
 def _pack_int(value: int) -> Any:

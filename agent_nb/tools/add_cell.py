@@ -52,13 +52,9 @@ async def add_cell(
     number, nested = context.state.get(_COUNT, 0) + 1, current_call().count("/") > 1
     context.state[_COUNT] = number
     offered = "Offered" if nested else f"Offered as cell {number}"
-    command = "%agent cell" if nested else f"%agent cell {number} {_short_run_id(context)}".rstrip()
+    run = context.trace_id[:SHORT] if _RUN_ID.fullmatch(context.trace_id) else ""
+    command = "%agent cell" if nested else f"%agent cell {number} {run}".rstrip()
     return f"{offered}. The user inserts it if they want to (later: {command})."
-
-
-def _short_run_id(context: ToolContext) -> str:
-    """Return the beginning of the run's id; "" if the agent was created with a trace id."""
-    return context.trace_id[:SHORT] if _RUN_ID.fullmatch(context.trace_id) else ""
 
 
 tools = (as_tool(add_cell),)

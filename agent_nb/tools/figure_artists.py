@@ -243,7 +243,10 @@ class _Reader:
         if not bars:
             return
         names = ("height", "width", "x", "y", "angle")
-        styles = [_styles(bar) for bar in bars]
+        of_bars = [_styles(bar) for bar in bars]
+        listed = {n: [style[n] for style in of_bars] for n in of_bars[0]}
+        # for each property its value, or those of all bars if they differ
+        styles = {n: v[0] if len(set(v)) == 1 else " ".join(v) for n, v in listed.items()}
         labels = [str(bar.get_label()) for bar in bars]
         self._add(
             f"{prefix}bars",
@@ -251,7 +254,7 @@ class _Reader:
             each="bar",
             texts={"its labels": " | ".join(label for label in labels if label[:1] != "_")},
             numbers={n: [_read_property(bar, n) or 0 for bar in bars] for n in names},
-            styles={n: _join_styles([style[n] for style in styles]) for n in styles[0]},
+            styles=styles,
         )
 
     def _read_patch(self, patch: Any, prefix: str) -> None:
@@ -396,11 +399,6 @@ def _hash_numbers(numbers: Any, low: float, scale: float) -> str:
 
 def _cut_text(value: Any) -> str:
     return cut_end(replace_surrogates(str(value)), _LONGEST_TEXT)
-
-
-def _join_styles(values: Sequence[str]) -> str:
-    """Return the styles of several bars as one text, a single style if all are equal."""
-    return values[0] if len(set(values)) == 1 else " ".join(values)
 
 
 def _find_kind(artist: Any) -> str:

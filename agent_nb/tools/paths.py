@@ -173,9 +173,8 @@ def _check_written(name: str) -> None:
             f"{name!r} holds half of a character (a lone surrogate), which no file name can have."
         )
     if len(_SEPARATORS.split(name)) > DEEPEST:
-        raise ToolError(
-            f"{_shorten_name(name)} goes more than {DEEPEST} folders deep. Use a shorter path."
-        )
+        shown = repr(name) if len(name) <= 100 else f"{name[:100]!r}…"
+        raise ToolError(f"{shown} goes more than {DEEPEST} folders deep. Use a shorter path.")
     for form in (name, unicodedata.normalize("NFKC", name)):
         if _ABSOLUTE.match(form):
             raise ToolError(
@@ -188,10 +187,6 @@ def _check_written(name: str) -> None:
                 )
             if component not in ("", "."):
                 _check_component(component, name)
-
-
-def _shorten_name(name: str) -> str:
-    return repr(name) if len(name) <= 100 else f"{name[:100]!r}…"
 
 
 def _check_component(component: str, name: str) -> None:

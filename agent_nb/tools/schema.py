@@ -294,13 +294,10 @@ def _write_path(steps: Iterable[Any]) -> str:
 
 
 def _write_value(value: Any) -> str:
+    """Return the beginning of a JSON value and the name of its type."""
     text = cut_end(json.dumps(value, ensure_ascii=False, default=repr), _LONGEST_VALUE)
-    return f"{text} ({_name_json_type(value)})"
-
-
-def _name_json_type(value: Any) -> str:
     names = {**PLAIN_NAMES, list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+    return f"{text} ({names.get(type(value), type(value).__name__)})"
 
 
 def _describe_type(prop: dict[str, Any]) -> str:
