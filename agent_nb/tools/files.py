@@ -137,25 +137,29 @@ def _explain_missing(target: ConfinedPath) -> str:
 
 
 def _describe_entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
-    """Return the line for an entry of a folder."""
+    """Return the line for an entry of a folder: its name and its size."""
+    name = _escape(entry.name)
     if entry.is_symlink():
-        return f"{_escape(entry.name)}{_describe_link(os.path.join(path, entry.name), folder)}"
+        return f"{name}{_describe_link(os.path.join(path, entry.name), folder)}"
     if entry.is_dir(follow_symlinks=False):
-        return f"{_escape(entry.name)}/"
-    return f"{_escape(entry.name)}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
+        return f"{name}/"
+    try:
+        return f"{name}  {byte_size(entry.stat(follow_symlinks=False).st_size)}"
+    except FileNotFoundError:  # it was removed after the folder had been read
+        return name
 
 
 def _describe_link(name: str, folder: str) -> str:
     """Return what `list` shows after the name of a link: the kind or size of its target."""
     try:
-        target = locate_file(folder, name).path
+        status = os.stat(locate_file(folder, name).path)
     except ToolError:
         return "  (a link that tools may not follow)"
-    if os.path.isdir(target):
+    except OSError:
+        return "  (a broken link)"
+    if stat.S_ISDIR(status.st_mode):
         return "/"
-    if os.path.isfile(target):
-        return f"  {byte_size(os.path.getsize(target))}"
-    return "  (a broken link)"
+    return f"  {byte_size(status.st_size)}" if stat.S_ISREG(status.st_mode) else "  (a broken link)"
 
 
 def _escape(name: str) -> str:

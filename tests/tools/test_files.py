@@ -475,3 +475,15 @@ def test_a_folder_that_another_call_makes_meanwhile_is_used(
     monkeypatch.setattr(os, "access", lambda *args, **options: False)
     write(file="new/a.txt", content="a", context=context)
     assert (folder / "new" / "a.txt").read_text() == "a"
+
+
+def test_a_file_that_is_removed_while_its_folder_is_listed_hides_no_other(
+    folder: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_notes(name: str) -> bool:
+        (folder / "notes.txt").unlink(missing_ok=True)
+        return paths.is_private(name)
+
+    monkeypatch.setattr(files, "is_private", remove_notes)
+    listed = list_(context=context).splitlines()
+    assert listed[:2] == ["data/", "notes.txt"]
