@@ -106,17 +106,26 @@ class PictureComparison(msgspec.Struct, frozen=True):
             FigureData.read(p.get(FigureData.KEY) if isinstance(p, Mapping) else None)
             for p in (recorded, fresh)
         )
-        if old_data is not None and new_data is not None:
-            if old_data.library != new_data.library:
-                note = f"a figure of {old_data.library}, now {new_data.library}"
-                return _compare_figure_pixels(old, new, note)
-            difference = compare_figure_data(old_data, new_data, same_text)
-            if difference or not (old_data.partly or new_data.partly):
-                return cls(difference)
-            return _compare_figure_pixels(old, new, "a figure with artists that are not read")
         if figure or old_data is not None or new_data is not None:
-            return _compare_figure_pixels(old, new, "a figure without data of what it shows")
+            return _compare_figures(old, new, old_data, new_data, same_text)
         return _compare_pixels(old, new, tiles=True)
+
+
+def _compare_figures(
+    old: str, new: str, old_data: FigureData | None, new_data: FigureData | None, same: SameText
+) -> PictureComparison:
+    """Compare two figures, given in base64, by their data, or by their pixels as a whole."""
+    if old_data is None or new_data is None:
+        why = "a figure without data of what it shows"
+    elif old_data.library != new_data.library:
+        why = f"a figure of {old_data.library}, now {new_data.library}"
+    else:
+        difference = compare_figure_data(old_data, new_data, same)
+        if difference or not (old_data.partly or new_data.partly):
+            return PictureComparison(difference)
+        why = "a figure with artists that are not read"
+    comparison = _compare_pixels(old, new, tiles=False)
+    return msgspec.structs.replace(comparison, note=PIXELS_NOTE.format(why))
 
 
 def _name_kind(picture: Picture | None) -> str:
@@ -126,12 +135,6 @@ def _name_kind(picture: Picture | None) -> str:
         filter(None, map(DisplayPair.kind_name, mime_bundle)),
         "text" if mime_bundle else "a picture",
     )
-
-
-def _compare_figure_pixels(old: str, new: str, note: str) -> PictureComparison:
-    """Compare two figures as a whole; `note`: why their data were not enough."""
-    comparison = _compare_pixels(old, new, tiles=False)
-    return msgspec.structs.replace(comparison, note=PIXELS_NOTE.format(note))
 
 
 def _compare_pixels(old: str, new: str, *, tiles: bool) -> PictureComparison:

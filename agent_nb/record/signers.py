@@ -18,7 +18,7 @@ import base64
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -57,6 +57,11 @@ class Signer(msgspec.Struct, frozen=True):
         problem = f"  does not count: {self.problem}" if self.problem else ""
         return f"{self.name}  {key}{problem}"
 
+    def is_called(self, name: str) -> bool:
+        """Return whether `name` is one of its names, or the fingerprint of its key."""
+        is_key = self.key != b"" and fingerprint_key(self.key) == name
+        return is_key or name in self.name.split(",")
+
     @classmethod
     def load_all(cls, named: str = "") -> list[Signer]:
         """Return the user's signers and those of the file `named` on the command line.
@@ -82,7 +87,8 @@ class Signer(msgspec.Struct, frozen=True):
         line = _read_key_line(key_text)
         # a line that begins with the kind of key is from a `.pub` file and has no names
         line = f"{name} {line}" if _KIND.match(line) else line
-        (signer,) = _parse_line(line, "this key")
+        signer = _parse_line(line, "this key")
+        assert signer is not None  # the line is neither blank nor a comment
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
         known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
@@ -106,13 +112,11 @@ class Signer(msgspec.Struct, frozen=True):
         """
         remaining, removed = list[str](), list[Signer]()
         for line in _read_lines(signers_file()) or []:
-            signers = [
-                s
-                for s in _parse_line(line, shorten_path(signers_file()))
-                if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
-            ]
-            removed += signers
-            remaining += [] if signers else [line]
+            signer = _parse_line(line, shorten_path(signers_file()))
+            if signer is not None and signer.is_called(name):
+                removed.append(signer)
+            else:
+                remaining.append(line)
         if not removed:
             names = ", ".join(signer.name for signer in read_signers(signers_file()))
             raise UsageError(
@@ -146,11 +150,11 @@ def read_signers(file: Path, *, required: bool = False) -> list[Signer]:
     lines = _read_lines(file)
     if lines is None and required:
         raise UsageError(f"File not found: {file}. It should list signers.")
-    signers = [
-        signer
+    parsed = (
+        _parse_line(line, f"{shorten_path(file)}, line {number}")
         for number, line in enumerate(lines or [], 1)
-        for signer in _parse_line(line, f"{shorten_path(file)}, line {number}")
-    ]
+    )
+    signers = [signer for signer in parsed if signer is not None]
     if required and all(signer.problem for signer in signers):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
@@ -195,10 +199,10 @@ def _read_key(key_text: str) -> str:
     return key_text
 
 
-def _parse_line(line: str, where: str) -> Iterator[Signer]:
-    """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
+def _parse_line(line: str, where: str) -> Signer | None:
+    """Return the signer of a line, None for a blank one or a comment. Raises UsageError."""
     if _is_blank(line):
-        return
+        return None
     # with their quotes; none if a quote is not closed
     words: list[str] = [] if line.count('"') % 2 else _WORD.findall(line)
     # the kind of the key is the second word, or the third after options
@@ -210,14 +214,11 @@ def _parse_line(line: str, where: str) -> Iterator[Signer]:
     kind, key = words[kind_index : kind_index + 2]
     name, name_problem = _list_names(words[0].strip('"'))
     if kind != ED25519:
-        yield Signer(
-            name,
-            problem=f"{kind} keys do not count, only {ED25519}; make one with: ssh-keygen -t ed25519",
-        )
-        return
+        problem = f"{kind} keys do not count, only {ED25519}; make one with: ssh-keygen -t ed25519"
+        return Signer(name, problem=problem)
     try:
         problem = _describe_problem(",".join(words[1:kind_index])) or name_problem
-        yield Signer(name, parse_public_key(key), problem)
+        return Signer(name, parse_public_key(key), problem)
     except UsageError as fault:
         raise UsageError(f"{where}: {fault}") from None
 

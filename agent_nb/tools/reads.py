@@ -68,15 +68,13 @@ class _Search:
 
     def __init__(self, *, earlier: bool) -> None:
         self._earlier = earlier
-        self._seen: set[int] = set()
-        self._seen_values: list[Any] = []  # so that no id is reused
+        self._seen: dict[int, Any] = {}  # id -> the value, kept so that no id is reused
 
     def find_in(self, value: Any) -> Iterator[str]:
         """Yield the variables that calling `value` uses."""
         if id(value) in self._seen:
             return
-        self._seen.add(id(value))
-        self._seen_values.append(value)
+        self._seen[id(value)] = value
         # no isinstance: it would read `__class__`, which an object of the user may compute
         if is_a(value, functools.partial):
             yield from self.find_in(value.func)

@@ -71,7 +71,7 @@ class Search:
         self.unseen: set[str] = set()
         self._folder = folder  # where the imports of functions are looked up
         self._covered = covered
-        self._visited: list[Any] = []
+        self._visited: dict[int, Any] = {}  # id -> the value, kept so that no id is reused
 
     @property
     def code(self) -> CodeDigest:
@@ -81,9 +81,9 @@ class Search:
 
     def add(self, value: Any, name: str) -> None:
         """Add the text of `value`, known as `name`, and of the code that this text names."""
-        if any(value is visited for visited in self._visited):
+        if id(value) in self._visited:
             return
-        self._visited.append(value)
+        self._visited[id(value)] = value
         for kinds, add in self._kinds:
             if is_a(value, kinds):
                 add(value, name)
