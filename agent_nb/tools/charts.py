@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -65,40 +65,42 @@ def prefer_json(value: Any, bundle: Mapping[str, Any]) -> dict[str, Any]:
     if chart := chart_bundle(value):
         rest = {k: v for k, v in bundle.items() if k == _TEXT or k.startswith("image/")}
         return {**chart, **rest}
-    if _find_library(type(value)) == "bokeh" and (picture := _draw_bokeh(value)):
+    if _find_library(type(value)) == "bokeh" and (picture := _draw_quietly(_draw_bokeh, value)):
         return {"image/png": picture, **bundle}
     return dict(bundle)
 
 
 def draw_chart(kind: str, chart: Any) -> bytes:
     """Return as PNG the chart whose JSON is `chart`, of the MIME type `kind`; b"" on a failure."""
+    return _draw_quietly(_draw_plotly if kind == PLOTLY else _draw_vega, kind, chart)
+
+
+def _draw_quietly(draw: Callable[..., Any], *args: Any) -> bytes:
+    """Return the PNG that `draw` makes, b"" if it fails; drop what it prints and logs."""
     with OutputCapture(lambda text: None):
         try:
-            if kind == PLOTLY:
-                return _draw_plotly(chart)
-            if find_library("vl_convert"):
-                vl_convert: Any = import_module("vl_convert")
-                draw = vl_convert.vega_to_png if kind == VEGA else vl_convert.vegalite_to_png
-                return bytes(draw(chart, allowed_base_urls=[]))  # loads nothing from the network
+            return bytes(draw(*args))
         except Exception:  # foreign code: the result then goes without its picture
             return b""
-    return b""
 
 
-def _draw_plotly(chart: Any) -> bytes:
+def _draw_plotly(_: str, chart: Any) -> Any:
     if "plotly" not in sys.modules or not find_library("kaleido"):
         return b""
-    return bytes(import_module("plotly.io").to_image(chart, format="png", validate=False))
+    return import_module("plotly.io").to_image(chart, format="png", validate=False)
+
+
+def _draw_vega(kind: str, chart: Any) -> Any:
+    if not find_library("vl_convert"):
+        return b""
+    vl_convert: Any = import_module("vl_convert")
+    draw = vl_convert.vega_to_png if kind == VEGA else vl_convert.vegalite_to_png
+    return draw(chart, allowed_base_urls=[])  # loads nothing from the network
 
 
 def _draw_bokeh(value: Any) -> bytes:
     """Return a screenshot of a Bokeh chart as PNG, from a browser that Selenium drives."""
-    if not find_library("selenium"):
-        return b""
     target = io.BytesIO()
-    with OutputCapture(lambda text: None):
-        try:
-            import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
-        except Exception:  # foreign code, and a browser
-            return b""
+    if find_library("selenium"):
+        import_module("bokeh.io.export").get_screenshot_as_png(value).save(target, "PNG")
     return target.getvalue()

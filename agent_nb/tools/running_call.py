@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,18 +37,10 @@ class Job(NamedTuple):
     fault: str = ""
 
 
-class MakeContext(Protocol):
-    """Makes the context of a call: `emit` takes its progress, `relay` events of its sub-agent."""
-
-    def __call__(
-        self, *, emit: Callable[[Update], None], relay: Callable[[Any], None]
-    ) -> ToolContext:
-        """Return the context."""
-
-
 class RunningCall:
     """One call of a batch.
 
+    `make_context` takes `emit`, for its progress, and `relay`, for events of its sub-agent.
     `previous_ended`: set when the previous call that uses the kernel has ended (None: this call
     need not wait). `ended`: set when this call has ended. `outcome`: None until then.
     `returned_after_stop`: what the tool still returned after it was asked to stop, else None.
@@ -59,13 +51,13 @@ class RunningCall:
         job: Job,
         tool: Tool | None,
         report: Report,
-        context: MakeContext,
+        make_context: Callable[..., ToolContext],
         previous_ended: asyncio.Event | None,
     ) -> None:
         self.job = job
         self.tool = tool
         self.report = report
-        self.context = context(emit=self.emit, relay=self.relay)
+        self.context = make_context(emit=self.emit, relay=self.relay)
         self.previous_ended = previous_ended
         self.ended = asyncio.Event()
         self.outcome: Outcome | None = None

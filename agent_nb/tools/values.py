@@ -22,7 +22,6 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Set
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -167,10 +166,10 @@ class _JsonConverter:
         return {_write_key(k): self.walk(v, above) for k, v in self._take(value.items())}
 
     def _take(self, items: Iterable[Any]) -> Iterable[Any]:
-        for item in islice(iter(items), max(self.left, 0)):
-            self.left -= 1
-            if self.left < 0:  # items inside the earlier ones have used up the rest
+        for item in items:
+            if self.left <= 0:  # items inside the earlier ones may have used up the rest
                 return
+            self.left -= 1
             yield item
 
 

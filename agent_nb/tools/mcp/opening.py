@@ -120,10 +120,8 @@ def _choose_tool(server: Server, name: str, listing: _Listing) -> ListedTool:
 
     Raises UsageError for an unknown tool, and for one that is None in the listing.
     """
-    if name in listing:
-        listed_name = name
-    else:
-        listed_name = next((each for each in listing if clean_name(each) == name), "")
+    meant = (each for each in listing if clean_name(each) == name)
+    listed_name = name if name in listing else next(meant, "")
     server_name = quote_ascii(server.name)
     if not listed_name:
         shown = [clean_name(each) for each in listing]
@@ -136,10 +134,9 @@ def _choose_tool(server: Server, name: str, listing: _Listing) -> ListedTool:
     tool = listing[listed_name]
     if tool is not None:
         return tool
+    why = f"its schema is larger than {LARGEST_SCHEMA:,}"
     if len(listed_name) > LONGEST_NAME:
         why = f"its name is longer than {LONGEST_NAME}"
-    else:
-        why = f"its schema is larger than {LARGEST_SCHEMA:,}"
     raise UsageError(
         f"The tool {quote_ascii(name[:LONGEST_NAME])} of the MCP server {server_name} cannot be used: {why} characters."
     )
