@@ -68,10 +68,9 @@ class Signer(msgspec.Struct, frozen=True):
 
         Raises UsageError.
         """
-        return [
-            *read_signers(signers_file()),
-            *(read_signers(Path(os.path.expanduser(named)), required=True) if named else []),
-        ]
+        of_user = read_signers(signers_file())
+        file = Path(os.path.expanduser(named))
+        return [*of_user, *(read_signers(file, required=True) if named else [])]
 
     @classmethod
     def add(cls, name: str, key_text: str) -> Signer:

@@ -111,8 +111,7 @@ async def _call_and_convert(
 async def _run_on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
     """Run `function` on the kernel's main thread or in a worker."""
     if tool.thread == "main" and context.host is not None:
-        caught = await context.host.call(partial(catch_outcome, function))
-        assert isinstance(caught, Caught)
+        caught: Caught = await context.host.call(partial(catch_outcome, function))
         return caught
     return await _run_in_worker(function, f"tool {tool.name}")
 
@@ -221,8 +220,7 @@ async def _finish_on_loop(value: Any, context: ToolContext, conversion: _Convers
     caught = await _run_in_worker(partial(conversion.convert, value), "tool result")
     if caught.error is not None:
         raise caught.error
-    outcome = caught.value
-    assert isinstance(outcome, Outcome)
+    outcome: Outcome = caught.value
     return outcome
 
 

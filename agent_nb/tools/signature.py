@@ -58,11 +58,7 @@ def _read_hints(
     # local types are found in the closure
     closure = list_closure(source) if isinstance(source, types.FunctionType) else ()
     scope = {**getattr(source, "__globals__", {}), **dict(closure)}
-    hints = {}
-    for p in parameters:
-        if p.annotation is not p.empty:
-            hints[p.name] = _evaluate(p, scope, name)
-    return hints
+    return {p.name: _evaluate(p, scope, name) for p in parameters if p.annotation is not p.empty}
 
 
 def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:

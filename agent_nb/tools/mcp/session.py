@@ -67,6 +67,10 @@ class _Connection:
         # read the exception: asyncio would log it if nothing waits for `ready` any more
         self.ready.add_done_callback(lambda done: done.exception())
 
+    @property
+    def is_alive(self) -> bool:
+        return self.client is not None and not self.link.ended.is_set()
+
 
 class Session:
     """The session with a server; variables (`${TOKEN}`) in its entry are filled in at the start.
@@ -89,14 +93,7 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether calls can be made."""
-        return self._get_alive() is not None
-
-    def _get_alive(self) -> _Connection | None:
-        """Return the connection if calls can be made, else None."""
-        connection = self._connection
-        if connection is None or connection.client is None or connection.link.ended.is_set():
-            return None
-        return connection
+        return self._connection is not None and self._connection.is_alive
 
     async def tools(self) -> list[Any]:
         """Return the server's tools now, at most `_MOST_TOOLS`, as SDK values. Raises ToolError."""
@@ -142,8 +139,8 @@ class Session:
     async def _start(self) -> _Connection:
         """Start the server unless it runs. Raises UsageError, and ToolError if it fails."""
         async with self._starting:
-            if (alive := self._get_alive()) is not None:
-                return alive
+            if self._connection is not None and self._connection.is_alive:
+                return self._connection
             await self.close()
             import_sdk()
             server = self.server.expand(DIVERTED.original_environment())
