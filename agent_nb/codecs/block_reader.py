@@ -129,8 +129,9 @@ class BlockReader(ABC):
     ) -> Event:
         """Return the event of a block."""
         if block.of == "call":
+            wire_id = block.key.partition(":")[2]  # see `BlockForm.key`
             call = {
-                "call_id": self._calls.own_id(_wire_id(block)),
+                "call_id": self._calls.own_id(wire_id),
                 "args": as_dict(parse_json(block.text)),
                 "name": block.name,
                 "incomplete": incomplete,
@@ -140,8 +141,3 @@ class BlockReader(ABC):
         extra = {} if block.of == "user" else {"incomplete": incomplete}
         cls = _CLASSES[block.of]
         return self._blocks.complete(block, cls, note, content=block.text, **extra, **fields)
-
-
-def _wire_id(block: OpenBlock) -> str:
-    """Return the id that the stream gave a block; see `BlockForm.key`."""
-    return block.key.partition(":")[2]

@@ -21,12 +21,9 @@ from collections.abc import Sequence
 
 from ..errors import UsageError
 from ..models import (
-    CallBlock,
     Close,
-    Message,
     OutputSchema,
     Part,
-    ResultBlock,
     Text,
     Thought,
     ToolSpec,
@@ -82,6 +79,9 @@ class Thinking:
         self.native = wrapped.native
         self._wrapped = wrapped
         self._tags = tags
+        self.instructions, self.shots = wrapped.instructions, wrapped.shots
+        self.grammar = wrapped.grammar
+        self.assistant, self.results = wrapped.assistant, wrapped.results
 
     def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
         """Return `inner` with this filter, for the text of a provider.
@@ -98,20 +98,6 @@ class Thinking:
             tuple(dict.fromkeys((*self._tags.anywhere, *tags.anywhere))),
         )
         return Thinking(self._wrapped, both, name=self.name)
-
-    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
-        """Return the instructions of the wrapped dialect."""
-        return self._wrapped.instructions(tools, small=small)
-
-    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """Return the shots of the wrapped dialect."""
-        return self._wrapped.shots(tools)
-
-    def grammar(
-        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
-    ) -> str:
-        """Return the grammar of the wrapped dialect."""
-        return self._wrapped.grammar(tools, small=small, answered=answered)
 
     def typed_grammar(
         self,
@@ -131,14 +117,6 @@ class Thinking:
         if isinstance(self._wrapped, Taggable):
             return self._wrapped.tagged_parser(self._tags)
         return FilterParser(self._wrapped.parser(), self._tags)
-
-    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
-        """Write a step as the wrapped dialect does."""
-        return self._wrapped.assistant(thoughts, calls, text)
-
-    def results(self, results: Sequence[ResultBlock]) -> Message:
-        """Write results as the wrapped dialect does."""
-        return self._wrapped.results(results)
 
 
 def thinking(wrapped: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:

@@ -22,15 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from .chart_safety import (
-    CHARTS,
-    LARGEST,
-    NO_JSON,
-    explain_refusal,
-    kept_type,
-    loads_address,
-    without_instructions,
-)
+from . import chart_safety
 from .json_text import as_dict, dumps
 from .media import clean_attachment
 from .surrogates import replace_surrogates
@@ -50,7 +42,7 @@ class Shown(dict[str, Any]):
     NOTE: ClassVar = "chart_note"  # the key of a sentence for people, such as what makes a picture
     LIVE: ClassVar = "live"  # the key of values of this kernel only: `below`, `drawn`, `model_id`
     WIDGET: ClassVar = WIDGET
-    CHARTS: ClassVar = CHARTS
+    CHARTS: ClassVar = chart_safety.CHARTS
 
     @property
     def display(self) -> dict[str, Any]:
@@ -65,7 +57,7 @@ class Shown(dict[str, Any]):
     @property
     def chart_name(self) -> str:
         """The kind of chart in words, as `a Plotly chart`; "" if it shows no chart."""
-        return CHARTS.get(self.chart[0], "")
+        return chart_safety.CHARTS.get(self.chart[0], "")
 
     @property
     def model_id(self) -> str:
@@ -111,7 +103,9 @@ class Shown(dict[str, Any]):
             chart = {cls.DISPLAY: bundle} if cls.find_chart(bundle)[0] else {}
             return cls({**picture, **chart, **extras})
         if not bundle and own.model_id:
-            bundle = {"text/plain": str(own.display.get("text/plain", "a widget"))[:LARGEST]}
+            bundle = {
+                "text/plain": str(own.display.get("text/plain", "a widget"))[: chart_safety.LARGEST]
+            }
         if not bundle:
             return None
         return cls({"media_type": next(iter(bundle)), "data": "", cls.DISPLAY: bundle, **extras})
@@ -125,35 +119,39 @@ class Shown(dict[str, Any]):
     def clean_display(bundle: Mapping[str, Any]) -> dict[str, Any]:
         """Return the part of a displayed MIME bundle to keep; {} if that is only plain text."""
         text = bundle.get("text/plain")
-        plain = {"text/plain": replace_surrogates(text[:LARGEST])} if isinstance(text, str) else {}
+        plain = (
+            {"text/plain": replace_surrogates(text[: chart_safety.LARGEST])}
+            if isinstance(text, str)
+            else {}
+        )
         kind, chart = Shown.find_chart(bundle)
         if not kind:
             contents = {m: bundle[m] for m in _STATIC_TYPES if _is_static(m, bundle.get(m))}
-        elif explain_refusal(kind, chart):
+        elif chart_safety.explain_refusal(kind, chart):
             contents = {}
         else:
-            contents = {kind: without_instructions(kind, chart)}
+            contents = {kind: chart_safety.without_instructions(kind, chart)}
         return {**contents, **plain} if contents else {}
 
     @staticmethod
     def find_chart(bundle: Mapping[str, Any]) -> tuple[str, Any]:
         """Return the chart of a MIME bundle under the type that is kept, else ("", None)."""
-        charts = ((kept_type(str(kind)), content) for kind, content in bundle.items())
+        charts = ((chart_safety.kept_type(str(kind)), content) for kind, content in bundle.items())
         return next(((kind, content) for kind, content in charts if kind), ("", None))
 
-    explain_refusal = staticmethod(explain_refusal)
-    loads_address = staticmethod(loads_address)
+    explain_refusal = staticmethod(chart_safety.explain_refusal)
+    loads_address = staticmethod(chart_safety.loads_address)
 
 
 def _is_static(kind: str, content: Any) -> bool:
     """Return whether content may be kept: bounded, and HTML without script or frame."""
     if kind == "application/json":
         try:
-            return content is not None and len(dumps(content)) <= LARGEST
-        except NO_JSON:
+            return content is not None and len(dumps(content)) <= chart_safety.LARGEST
+        except chart_safety.NO_JSON:
             return False
     return (
         isinstance(content, str)
-        and 0 < len(content) <= LARGEST
+        and 0 < len(content) <= chart_safety.LARGEST
         and not (kind == "text/html" and _ACTIVE_ELEMENT.search(content))
     )
