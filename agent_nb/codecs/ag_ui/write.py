@@ -1,7 +1,6 @@
 """Write our events as AG-UI's (mapping: the package's docstring).
 
-Why not with the table `lines.DRAW` alone: AG-UI groups blocks into messages, and allows one error,
-at the end.
+Why more than the table `lines.DRAW`: AG-UI groups blocks into messages, and an error ends a run.
 
 Rules
 - An event that was read from lines of AG-UI becomes those lines again (`passthrough`). An event

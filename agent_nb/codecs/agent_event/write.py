@@ -1,14 +1,14 @@
 """Write our events as AgentEvents (mapping: the package's docstring).
 
-Why not with the table `lines.DRAW` alone: a line names the tool of its call, and an error may only
-stand at the end.
+Why more than the table `lines.DRAW`: each line about a call names its tool, and an error ends a run.
 
 Rules
 - An event that was read from a line of this format becomes that line again (`passthrough`). An
   event that the reader added (`derived` in its note) has no line.
-- In this format an error ends a run. So only the newest error of ours is held: it is written when
-  the run ends with status `error`, and is lost otherwise.
+- The newest error of ours is held until the run ends. It is written if the run failed, and is lost
+  otherwise.
 - Progress, and a result without a name, get the tool's name from the call.
+- Of a sub-agent only the answer is written, as progress of the call that runs it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .nested import restore_outer_lines
 
 
 class AgentEventWriter:
-    """Writes events of any number of runs."""
+    """Writes imported events of any number of runs; runs of ours one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._writes_ids = options.form == "ids"
         self._live = LiveBlocks()
         self._last_error = LastError(losses)
-        self._interrupt_reason = ""
+        self._interrupt_reason = ""  # why the run was stopped, for its end
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
 
     def write(self, event: Event) -> list[Item]:
@@ -74,11 +74,12 @@ class AgentEventWriter:
         return {**names, "callId": call_id} if self._writes_ids else names
 
     def _nested(self, event: Event) -> list[Obj]:
-        """Write a sub-agent's answer as progress of the call that runs it; the rest is lost."""
+        """Write a piece of a sub-agent's answer; count any other event of it as lost."""
         tool, text = self._tools.get(event.span, ""), ""
         if isinstance(event, events.Delta):
             if not tool or event.of != "respond":
-                return []  # the complete block counts as lost
+                # counted when its block is complete
+                return []
             self._live.add(event)
             text = event.text
         elif isinstance(event, events.Node) or self._live.take(event):

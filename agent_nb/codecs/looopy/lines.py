@@ -114,19 +114,13 @@ def _progress(event: events.Progress) -> Obj:
 
 
 def _result(event: events.Result) -> Obj:
+    ids = {"toolCallId": event.call_id, "toolName": event.name}
     succeeded = event.status == "ok"
     ms = round(event.duration * 1000, 3)
     duration = {"duration": round(ms) if ms.is_integer() else ms}
     metadata = {"metadata": duration} if event.duration else {}
     outcome = {"result": event.content} if succeeded else {"error": as_text(event.content)}
-    return {
-        "kind": "tool-complete",
-        "toolCallId": event.call_id,
-        "toolName": event.name,
-        "success": succeeded,
-        **outcome,
-        **metadata,
-    }
+    return {"kind": "tool-complete", **ids, "success": succeeded, **outcome, **metadata}
 
 
 def plain_prompt(name: str) -> str:

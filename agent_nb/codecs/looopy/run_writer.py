@@ -39,8 +39,9 @@ class RunWriter:
         self._losses = losses
         self._task_ids: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = LiveBlocks()
-        self._text = ""  # the text written since the last `content-complete`
-        self._is_cut_off = False  # the newest block of that text is open or incomplete
+        # the run's own text since the last `content-complete`, which will repeat it, unless the
+        # newest block of that text is open or incomplete
+        self._text, self._is_cut_off = "", False
         self._imported = ImportedEvents(self._live)
         self._answer = events.Answer()
         self._next_index: dict[str, int] = {}  # span -> index of its next delta
@@ -81,18 +82,13 @@ class RunWriter:
 
     def _wrap(self, obj: Obj, event: Event) -> Obj:
         """Return an object of `event` with its envelope."""
-        path = self._path(event)
+        agents = self._list_agents(event)
+        path = {"path": agents} if agents else {}
         time = {"timestamp": format_iso(event.ts)} if event.ts else {}
-        return {
-            "kind": obj["kind"],
-            **self._task_ids,
-            **({"path": path} if path else {}),
-            **obj,
-            **time,
-            "#own": True,
-        }
+        return {"kind": obj["kind"], **self._task_ids, **path, **obj, **time, "#own": True}
 
-    def _path(self, event: Event) -> list[str]:
+    def _list_agents(self, event: Event) -> list[str]:
+        """Return the `path` of an event: one part for each sub-agent around it."""
         parts = event.span.split("/") if event.span else []
         spans = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         names = [self._agent_names.get(span) for span in spans]
@@ -110,11 +106,9 @@ class RunWriter:
         return [self._wrap({**draw_complete(text), "finishReason": reason}, self._newest)]
 
     def _start_run(self, event: events.RunStart) -> list[Obj]:
-        statuses = [
-            {"kind": "task-status", "status": {"state": state}}
-            for state in ("submitted", "working")
-        ]
-        return [DRAW[events.RunStart](event), *statuses]
+        statuses = [{"state": "submitted"}, {"state": "working"}]
+        kind = {"kind": "task-status"}
+        return [DRAW[events.RunStart](event), *({**kind, "status": s} for s in statuses)]
 
     def _user(self, event: events.User) -> list[Obj]:
         return [DRAW[events.User](event)]
