@@ -1,6 +1,6 @@
 """Write our events as AgentEvents (mapping: the package's docstring).
 
-Why more than the table `lines.DRAW`: each line about a call names its tool, and an error ends a run.
+Why more than the table `lines.DRAW`: a line about a call names its tool, and an error ends a run.
 
 Rules
 - An event that was read from a line of this format becomes that line again (`passthrough`). An
