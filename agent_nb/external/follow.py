@@ -25,7 +25,7 @@ from __future__ import annotations
 import msgspec
 
 from ..events import Delta, End, Error, Event, Position, decode_event
-from ..wire import Frame
+from ..wire import SAFE, Frame
 
 MOST_WAITING = 4096  # events that wait for earlier ones; more are dropped and come again
 
@@ -71,6 +71,10 @@ class Follower:
             return []
         if len(self._waiting) < MOST_WAITING or event.seq == self._seq + 1:
             self._waiting[event.seq] = event
+        return self._pop_due()
+
+    def _pop_due(self) -> list[Event]:
+        """Return the waiting events whose turn has come."""
         out: list[Event] = []
         while (due := self._waiting.pop(self._seq + 1, None)) is not None:
             out.append(self._renumber(due))
@@ -108,22 +112,17 @@ class Follower:
             gap = msgspec.json.decode(text, type=_Gap)
         except (ValueError, RecursionError):
             return []
-        # the server did not know `last_id` and sends all events again: repeats are dropped
-        if gap.missed <= 0:
+        # 0: the server did not know `last_id` and sends all events again: repeats are dropped
+        if not 0 < gap.missed <= SAFE:
             return []
         message = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
-        error = Error(
-            seq=self._seq + self._offset + 1,
-            run=self._run,
-            code="gap",
-            message=message,
-            origin="imported",
-        )
+        seq = self._seq + self._offset + 1
+        error = Error(seq=seq, run=self._run, code="gap", message=message, origin="imported")
         self._seq += gap.missed
         self._offset -= gap.missed - 1  # one error stands for the missed events
         self._newest_delta = (0, 0)
         self.last_id = str(self._seq)
-        return [error]
+        return [error, *self._pop_due()]
 
 
 class _Gap(msgspec.Struct):

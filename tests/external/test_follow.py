@@ -181,6 +181,22 @@ def test_what_waits_is_bounded():
     assert [event.seq for event in came] == list(range(1, 4098))
 
 
+def test_a_gap_larger_than_any_run_is_ignored():
+    follower = Follower()
+    gap = Frame("gap", f'{{"missed": {"9" * 4300}, "reason": "evicted"}}')
+    assert follower.feed(gap) + follower.feed(gap) == []
+
+
+def test_an_event_that_waits_follows_the_gap_before_it():
+    follower = Follower()
+    events = (ev.User(content="hi", seq=1), ev.End(seq=5))
+    for event in events:
+        follower.feed(Frame("message", encode_event(event).decode()))
+    passed = follower.feed(Frame("gap", '{"missed": 3, "reason": "evicted"}'))
+    assert [(event.type, event.seq) for event in passed] == [("error", 2), ("end", 3)]
+    assert follower.over
+
+
 def test_a_gap_of_less_than_no_events_repeats_none():
     hub, _ = a_run()
     follower, frames = Follower(), SSEDecoder().feed(answer(hub, ""))
