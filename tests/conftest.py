@@ -46,12 +46,29 @@ def _loopback(address: Any) -> bool:
         return False
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: they make a million objects, and all stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Take what collection made out of the garbage collector's sight.
 
     Why: `gc.collect()` walks everything that thousands of tests and their imports made; IPython
     collects at each reset of a shell.
     """
+    _freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> Iterator[None]:
+    """Do the same after each module: the laws of the architecture leave millions of objects."""
+    yield
+    _freeze()
+
+
+def _freeze() -> None:
     gc.collect()
     gc.freeze()
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -128,10 +129,14 @@ def test_no_offered_name_is_that_of_a_file_or_folder_of_the_room(room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_each_offered_name_is_used_in_another_room(room):
-    crossing = used_names.select_crossing(used_names.find_used_names(ROOT.parent))
     at_once = imported_at_once(room)  # public: `agent_nb.events` is for users too
     lazy = {(home, name) for name, home in homes(room).items() if name not in at_once}
-    assert lazy <= crossing
+    assert lazy <= read_crossing()
+
+
+@cache
+def read_crossing():
+    return used_names.select_crossing(used_names.find_used_names(ROOT.parent))
 
 
 def test_a_name_that_a_door_does_not_offer_is_an_attribute_error():

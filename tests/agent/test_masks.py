@@ -294,6 +294,7 @@ def test_it_is_different(what):
     assert not compare_results(*DIFFERENT[what], RECORDED, NOW).same
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_each_value_of_a_difference_is_the_same_as_itself(what):
     for value in DIFFERENT[what]:

@@ -46,6 +46,7 @@ def test_a_valid_answer_has_the_value_of_the_type(name: str) -> None:
     assert type(answer.value) is type(value)
 
 
+@pytest.mark.few(23)
 @CASES
 def test_the_recorded_text_is_canonical_and_validates_to_an_equal_value(name: str) -> None:
     output, good, value, _ = typed(name)
@@ -66,6 +67,7 @@ def test_an_invalid_answer_is_an_error_in_words(name: str) -> None:
     assert "pydantic" not in str(caught.value)
 
 
+@pytest.mark.few(23)
 @CASES
 def test_the_wire_schema_is_an_object_that_accepts_the_wrapped_value(name: str) -> None:
     output, good, _, _ = typed(name)

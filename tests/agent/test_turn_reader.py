@@ -41,6 +41,7 @@ def test_native_calls_do_not_run_after_a_cut():
     assert got[0].incomplete
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("make", [p.Text, p.Thought, p.CallDelta])
 @pytest.mark.parametrize("at", range(1, len(KEY)))
 def test_a_key_split_over_two_parts_is_filtered(make, at):

@@ -112,6 +112,7 @@ def test_loop_vector(row, cut):
     assert len(done.log.of("result")) == len(done.log.of("call"))
 
 
+@pytest.mark.few(61)
 @pytest.mark.parametrize("cut", CUTS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("row", SINGLE, ids=lambda r: f"{r['system']}-{r['name']}")
 def test_single_turn_vector_through_parse(row, cut):

@@ -85,7 +85,7 @@ def test_twelve_have_cells_with_and_without_tools():
 
 
 @pytest.mark.kernel
-@pytest.mark.few("answers", "failures")
+@pytest.mark.few("failures")
 @pytest.mark.parametrize("name", sorted({*WITHOUT_TOOLS, *WITH_TOOLS}))
 def test_a_notebook_replays_beside_another_default_of_tools(copied, tmp_path, monkeypatch, name):
     """A user whose configuration names tools for every cell replays what others recorded."""

@@ -91,7 +91,7 @@ def expect(recipe, code, lines):
     assert (code, lines) == (0, [f"ok, {runs}"])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "environment"), list(_chosen()))
 def test_an_unchanged_notebook_passes(recorded, copied, check, enter, name, environment):
     place = ENVIRONMENTS[environment]
@@ -124,8 +124,8 @@ def test_it_passes_in_another_python(recorded, check, other_kernel, kernel, name
 @pytest.mark.parametrize("kernel", ["", *other_kernels()])
 @pytest.mark.parametrize("name", ["alike", "changing", "clock", "folders"])
 def test_it_passes_217_days_later(copied, check, move_on, other_kernel, kernel, name):
-    path = copied(name)
     options = other_kernel(kernel, RECIPES[name].needs)
+    path = copied(name)
     move_on()
     expect(RECIPES[name], *check(path, *options))
 

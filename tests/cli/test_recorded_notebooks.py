@@ -239,6 +239,8 @@ class TestReplaying:
         done = pytester.runpytest_subprocess(*plugin, "--agent-nb", str(notebook))
         done.assert_outcomes(failed=1)
         assert "+43" in done.stdout.str()
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those of others start slowly
+        plugin = ("-p", "agent_nb.runner.pytest_plugin", "-p", "no:cacheprovider")
         assert (
             pytester.runpytest_subprocess(*plugin, str(notebook.parent)).ret
             == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -520,6 +522,7 @@ class TestReading:
         assert main(["export", str(notebook), "--to", "morse"]) == 2
         assert "markdown" in capsys.readouterr().err
 
+    @pytest.mark.long
     def test_diff_of_two_notebooks(self, notebook, tmp_path, capsys):
         other = shutil.copy(notebook, tmp_path / "other.ipynb")
         assert main(["diff", str(notebook), str(other)]) == 0

@@ -73,7 +73,7 @@ def lines(said):
     return [line for line in said.splitlines() if "import os" not in line]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few("two at once-SIGINT")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
     ("command", "works"),

@@ -140,6 +140,7 @@ def _block(event):
     return getattr(event, "block", "") or "".join(notes)
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -373,6 +374,7 @@ DERIVED = {("started", "name"), ("result", "name"), ("node", "result")}
 CASES = [(kind, i) for kind, samples in SAMPLES.items() for i in range(len(samples))]
 
 
+@pytest.mark.few(71)
 @pytest.mark.parametrize(("kind", "number"), CASES)
 def test_what_no_loss_is_reported_for_comes_back_equal(name, kind, number, tool, joined):
     with_codec = tool(name)
@@ -397,6 +399,7 @@ def test_what_no_loss_is_reported_for_comes_back_equal(name, kind, number, tool,
             assert getattr(back[0], field) == expected, field
 
 
+@pytest.mark.few(61)
 @pytest.mark.parametrize(("kind", "number"), CASES)
 def test_a_field_with_no_place_is_counted_and_refused_in_strict_mode(foreign, kind, number, tool):
     """A token in each text field of a sample is either in the output or in the report, and strict

@@ -194,6 +194,7 @@ def test_a_stream_that_broke_off_is_ended_for_the_client():
     ]
 
 
+@pytest.mark.few(17)
 def test_every_format_can_be_translated_into_every_other(stem, name, corpus):
     out, report = converted(corpus(stem), stem.replace("-export", ":export"), name)
     assert out

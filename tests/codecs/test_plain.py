@@ -70,6 +70,7 @@ def test_json_stays_as_it_is(value):
     assert not changed
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("case", ODD)
 def test_no_object_raises_and_each_that_is_no_json_is_counted(name, case):
     obj = SHAPES[name](ODD[case][0])

@@ -71,6 +71,7 @@ def test_text_comes_in_as_many_pieces_as_it_can(
     assert len(pieces) >= vector.get("min_deltas", 0)
 
 
+@pytest.mark.few(32)
 def test_with_thought_tags_around_the_dialect_the_result_is_the_same(
     vector: dict[str, Any], events: Callable[..., Any]
 ) -> None:

@@ -288,6 +288,7 @@ LOSSY = {
 }
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_everything_that_shows_or_sends_the_answer_has_the_same(name, consumer, tmp_path):

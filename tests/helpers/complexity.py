@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 if __package__:
-    from .import_graph import modules
+    from .import_graph import all_nodes, modules
     from .paths import CHECKOUT
 else:
-    from import_graph import modules  # type: ignore[no-redef]
+    from import_graph import all_nodes, modules  # type: ignore[no-redef]
     from paths import CHECKOUT  # type: ignore[no-redef]
 
 HARD = 15
@@ -65,14 +65,12 @@ def count_branches(function: ast.AST) -> int:
 def find_hard_functions(checkout: Path, above: int = HARD) -> Iterator[Hard]:
     """Yield the functions of the package with more than `above` branches."""
     for module, path in modules(checkout).items():
-        text = path.read_text()
-        comments = _comment_lines(text)
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, _FUNCTIONS) and (branches := count_branches(node)) > above:
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                yield Hard(
-                    f"{module}.{node.name}", branches, any(line in comments for line in lines)
-                )
+        functions = [node for node in all_nodes(path) if isinstance(node, _FUNCTIONS)]
+        hard = {node: n for node in functions if (n := count_branches(node)) > above}
+        comments = _comment_lines(path.read_text()) if hard else set()  # read slowly: where needed
+        for node, branches in hard.items():
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            yield Hard(f"{module}.{node.name}", branches, any(line in comments for line in lines))
 
 
 def _comment_lines(text: str) -> set[int]:

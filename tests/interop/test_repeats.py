@@ -12,13 +12,16 @@ import pytest
 from agent_nb.record.normalize import normalize_value
 from agent_nb.rows.recorded_runs import runs
 
-pytestmark = [pytest.mark.kernel, pytest.mark.early, pytest.mark.timeout(3600)]
+# the fast runs replay an example once: `tests/runner/test_examples.py`
+pytestmark = [
+    pytest.mark.kernel, pytest.mark.early, pytest.mark.long, pytest.mark.timeout(3600),
+]  # fmt: skip
 
 REPEATS = int(os.environ.get("AGENT_NB_REPEATS", "1"))
-A_FEW = ["scripted.ipynb"]  # of the examples, in the fast runs
+A_FEW = ["scripted.ipynb"]  # of the examples
 
 
-@pytest.fixture(params=[A_FEW, pytest.param([], marks=pytest.mark.long)], ids=["few", "all"])
+@pytest.fixture(params=[A_FEW, []], ids=["few", "all"])
 def chosen(request, names):
     """The names of some examples, or of all."""
     return request.param or names
@@ -59,7 +62,6 @@ def test_the_examples_replay_every_time(examples, chosen, names, tool):
     assert {name: (examples / name).read_bytes() for name in names} == before
 
 
-@pytest.mark.long
 def test_executing_again_gives_the_same_events_outputs_and_record(
     examples, chosen, tool, seen, original
 ):

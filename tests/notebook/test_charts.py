@@ -137,6 +137,7 @@ def test_a_changed_chart_is_a_difference(folder, capsys):
     assert "its plotly chart differs" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_live_rerun_with_the_same_answers_keeps_all_parts(folder):
     for _ in range(2):  # the first record is one of this user, which the second may repeat
         before = read(folder)

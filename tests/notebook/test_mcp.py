@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from helpers import mcp_old_server, mcp_servers
+from helpers import mcp_light_server, mcp_old_server, mcp_servers
 from helpers.kernels import Kernel
 from helpers.mcp_runs import alive, until, written
 from helpers.paths import python_path
@@ -209,11 +209,11 @@ def test_a_cell_runs_with_a_server_once_it_is_allowed(loaded, folder, answer, ca
 
 
 @pytest.mark.slow
-def test_unloading_the_extension_ends_the_servers(loaded, program):
-    loaded.user_ns["small"] = program
+def test_unloading_the_extension_ends_the_servers(loaded):
+    loaded.user_ns["small"] = mcp_server("small", sys.executable, [mcp_light_server.__file__])
     loaded.user_ns["m"] = Scripted(['<execute>[{"name": "process", "args": {}}]</execute>', "done"])
     loaded.run_cell_magic("agent", "-m m -t small --approve auto", "go")
-    process = loaded.user_ns["_agent"].log.of("result")[0].content
+    process = int(loaded.user_ns["_agent"].log.of("result")[0].content)
     assert alive(process)
     magic.unload_magics(loaded)
     assert not alive(process)
@@ -285,6 +285,7 @@ def test_a_recorded_notebook_replays_without_server_entry_and_sdk(
     assert outputs(path)[2] == "two by two True\n"  # None is in sys.modules
 
 
+@pytest.mark.few("command1")
 @pytest.mark.kernel
 @pytest.mark.parametrize("command", [["run", "--live"], ["run", "--live", "--trust-folder"]])
 def test_without_a_yes_a_headless_run_starts_nothing(folder, monkeypatch, command, capsys):

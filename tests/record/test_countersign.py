@@ -135,11 +135,11 @@ class TestTesting:
         assert main(["test", str(notebook)]) == 1
         assert FOREIGN in capsys.readouterr().out
 
-    @pytest.mark.long
     def test_it_passes_with_a_file_of_signers_on_the_command_line(self, notebook, tmp_path):
         (tmp_path / "signers").write_text(f"bob {public(BOB)}\nann@work {public(ANN)}\n")
         assert main(["test", "--signers", str(tmp_path / "signers"), str(notebook)]) == 0
 
+    @pytest.mark.long
     def test_it_passes_in_pytest_with_a_file_of_signers(self, notebook, tmp_path):
         (tmp_path / "signers").write_text(f"ann@work {public(ANN)}\n")
         installed = entry_points(group="pytest11", name="agent_nb")

@@ -5,44 +5,10 @@ import inspect
 import pickle
 
 import pytest
-from helpers import import_graph
-from helpers.paths import CHECKOUT
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.agent import PromptAgent
 from agent_nb.errors import UsageError
-
-LARGEST = 240  # modules that one prompt may need, doors not counted
-
-
-def needed_by(module: str) -> set[str]:
-    """Return the modules that importing and using `module` may load.
-
-    A door loads the files of the names that are imported from it, which `links` has, and no other.
-    """
-    links = import_graph.graph(CHECKOUT)
-    for name, path in import_graph.modules(CHECKOUT).items():
-        if import_graph.is_door(path) and import_graph.is_lazy(path):
-            links[name] = {"agent_nb.host.door"}
-    seen: set[str] = set()
-    left = [module]
-    while left:
-        new = links[left.pop()] - seen
-        seen |= new
-        left += new
-    return seen
-
-
-def test_one_prompt_needs_nothing_of_tables():
-    needed = needed_by("agent_nb.agent.agent")
-    assert not [name for name in needed if import_graph.room(name) == "rows"]
-    assert len(needed - lazy_doors()) <= LARGEST
-
-
-def lazy_doors() -> set[str]:
-    """Return the rooms whose `__init__` only passes names on."""
-    known = import_graph.modules(CHECKOUT).items()
-    return {n for n, path in known if import_graph.is_door(path) and import_graph.is_lazy(path)}
 
 
 @pytest.mark.parametrize(

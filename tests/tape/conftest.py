@@ -80,8 +80,8 @@ class Provider:
         peer.end()
 
 
-@pytest.fixture
-def provider(monkeypatch):
+def start_provider(monkeypatch):
+    """Start a provider that every library of models asks while this patch holds."""
     made = Provider()
     monkeypatch.setenv("OPENAI_BASE_URL", made.server.url)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", made.server.url.removesuffix("/v1"))
@@ -90,6 +90,12 @@ def provider(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-" + "k" * 30)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "k" * 30)
     monkeypatch.delenv("AGENT_NB_RERUN", raising=False)
+    return made
+
+
+@pytest.fixture
+def provider(monkeypatch):
+    made = start_provider(monkeypatch)
     yield made
     made.server.close()
 

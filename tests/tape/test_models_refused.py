@@ -29,6 +29,7 @@ print((await Agent(Scripted(["Hello."]))("hi")).answer)
 CONFIG = '[endpoints.lab]\nbase_url = "https://models.invalid/v1"\n'
 
 
+@pytest.mark.few(1)
 @pytest.mark.kernel
 @pytest.mark.parametrize("first", ["1", "%load_ext agent_nb"])
 def test_a_cell_that_asks_a_host_of_models_fails_with_its_line(first, tmp_path, monkeypatch):
@@ -61,6 +62,7 @@ print(*(os.environ.get(name) for name in ("LITELLM_LOCAL_MODEL_COST_MAP", "OPENA
 """
 
 
+@pytest.mark.few("first1")
 @pytest.mark.kernel
 @pytest.mark.parametrize("first", [QUIET, "%load_ext agent_nb\n%agent tape\n" + QUIET])
 def test_in_a_test_libraries_ask_nothing_by_themselves(first, tmp_path, monkeypatch):

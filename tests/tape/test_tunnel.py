@@ -90,6 +90,7 @@ def fetch(url):
 """
 
 
+@pytest.mark.few("https")
 @pytest.mark.kernel
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_child_process_asks_no_model_and_gets_its_data(server, scheme, tmp_path):

@@ -136,6 +136,7 @@ env env env env env rm x
 """.strip().split("\n")
 
 
+@pytest.mark.few(72)
 @pytest.mark.parametrize("command", [line.replace("⏎", "\n") for line in WRAPPED])
 @pytest.mark.parametrize("verdict", ["deny", "ask"])
 def test_a_restricting_rule_sees_the_program_behind_its_wrappers(command, verdict) -> None:

@@ -271,6 +271,7 @@ def test_what_leaves_its_box_is_shown_as_code(formula):
         )
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("painter", [r"\smash{x}", r"\raise 9em {x}", r"\llap{x}"])
 @pytest.mark.parametrize(
     "trick",
@@ -344,6 +345,7 @@ def test_an_environment_on_its_own_lines_is_a_formula():
     ]
 
 
+@pytest.mark.few(35)
 @pytest.mark.parametrize("formula", PAINTERS)
 def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
     for source in (
@@ -359,6 +361,7 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
         assert "\\`" not in made, "an escaped mark would open nothing"
 
 
+@pytest.mark.few(35)
 @pytest.mark.parametrize("formula", [*PAINTERS, "x^{x^{x^{x^x}}}"])
 def test_names_prompts_and_lines_with_a_formula_are_code_in_markdown(
     formula,

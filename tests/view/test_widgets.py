@@ -290,7 +290,7 @@ def test_the_widgets_show_the_same_answer_as_rendering_it_at_once(painter, long_
 def test_a_link_defined_below_reaches_the_parts_above_it(painter, begun):
     begun.answer("See [the docs][d].\n\n" + "word " * 3000 + "\n\n[d]: https://example.com\n")
     begun(e.Node(name="llm", phase="exit", span="m"))
-    play(painter, begun.seen)
+    play(painter, begun.seen, every=30)
     assert 'href="https://example.com"' in text(painter)
 
 
@@ -310,7 +310,7 @@ def test_a_list_with_a_thought_in_the_middle_is_one_list(painter, begun):
 def test_a_text_that_is_replaced_is_shown_from_its_beginning(painter, begun):
     begun.answer("I know " * 2000)
     begun(e.Respond(content="I don't know", extra={"loom": {"derived": True}}))
-    play(painter, begun.seen)
+    play(painter, begun.seen, every=30)
     prose = next(x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes)
     assert "I know" not in inner(prose)
     assert "don't know" in inner(prose)
@@ -327,7 +327,7 @@ def test_the_live_answer_has_its_styles_in_one_sheet():
 def test_formulas_are_typeset_once_they_are_finished(painter, begun):
     begun.answer("Let $x$ be.\n\n" + "word " * 2000)
     begun(e.Node(name="llm", phase="exit", span="m"))
-    play(painter, begun.seen)
+    play(painter, begun.seen, every=30)
     assert find(painter, w.HTMLMath)
 
 

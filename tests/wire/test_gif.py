@@ -48,12 +48,12 @@ def test_attachments_and_base64_are_cleaned():
     assert base64_without_text(given_["data"]) == cleaned
 
 
-@pytest.mark.parametrize("cut", range(6, len(LOADED)))
-def test_a_picture_that_breaks_off_anywhere_says_nothing(cut):
-    kept = without_text(LOADED[:cut])
-    assert b"sk-" not in kept
-    assert PLAIN.startswith(kept)
-    assert without_text(kept) == kept
+def test_a_picture_that_breaks_off_anywhere_says_nothing():
+    for cut in range(6, len(LOADED)):
+        kept = without_text(LOADED[:cut])
+        assert b"sk-" not in kept, cut
+        assert PLAIN.startswith(kept), cut
+        assert without_text(kept) == kept, cut
 
 
 @given(st.binary(max_size=300))

@@ -68,12 +68,12 @@ def test_attachments_and_base64_are_cleaned():
 LOADED = photo(6, b"NORTH-SECRET", comment=b"sk-secret", size=(9, 7))
 
 
-@pytest.mark.parametrize("cut", range(2, len(LOADED)))
-def test_a_photo_that_breaks_off_anywhere_says_nothing(cut):
-    kept = without_text(LOADED[:cut])
-    assert b"SECRET" not in kept
-    assert b"sk-secret" not in kept
-    assert without_text(kept) == kept
+def test_a_photo_that_breaks_off_anywhere_says_nothing():
+    for cut in range(2, len(LOADED)):
+        kept = without_text(LOADED[:cut])
+        assert b"SECRET" not in kept, cut
+        assert b"sk-secret" not in kept, cut
+        assert without_text(kept) == kept, cut
 
 
 @pytest.mark.parametrize("after", [b"", b"\0", b"\xd9", b"\xfe\0\x0bsk-secret"])

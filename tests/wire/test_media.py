@@ -53,11 +53,11 @@ def test_a_png_without_texts_is_the_very_same():
     assert without_text(PLAIN) is PLAIN
 
 
-@pytest.mark.parametrize("cut", range(8, len(PLAIN)))
-def test_a_png_that_breaks_off_keeps_whole_chunks(cut):
-    kept = without_text(PLAIN[:cut])
-    assert PLAIN.startswith(kept)
-    assert without_text(kept) == kept
+def test_a_png_that_breaks_off_keeps_whole_chunks():
+    for cut in range(8, len(PLAIN)):
+        kept = without_text(PLAIN[:cut])
+        assert PLAIN.startswith(kept), cut
+        assert without_text(kept) == kept, cut
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 1 << 20])

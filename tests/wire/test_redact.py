@@ -56,6 +56,7 @@ def leaks(text, key, size=6):
     return [key[n : n + size] for n in range(len(key) - size + 1) if key[n : n + size] in text]
 
 
+@pytest.mark.few(50)
 @pytest.mark.parametrize("key", ALL)
 @pytest.mark.parametrize(
     "around", ["{}", "key: {} ok", '"{}"', "a={};", "({}).", "\n{}\n", "密钥{}是"]
@@ -92,6 +93,7 @@ def test_a_bearer_token_goes_and_the_word_stays():
     assert redact_text(text) == "Authorization: Bearer [redacted token]\nX: y"
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("key", [*KEYS, *ENV.values()])
 @pytest.mark.parametrize("before", ["line\n", "tab\t", "§", "\x1f"])
 def test_a_key_inside_json_text_is_found_behind_an_escape(key, before):

@@ -44,6 +44,7 @@ WAYS = {
 }
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("made", OBJECTS.values(), ids=OBJECTS)
 @pytest.mark.parametrize("dumps", WAYS.values(), ids=WAYS)
 def test_what_holds_keys_is_not_pickled(made, dumps):

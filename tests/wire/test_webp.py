@@ -88,11 +88,11 @@ def test_attachments_and_base64_are_cleaned():
 LOADED = made(6, "NORTH-SECRET", count=2)
 
 
-@pytest.mark.parametrize("cut", range(12, len(LOADED)))
-def test_a_picture_that_breaks_off_anywhere_says_nothing(cut):
-    kept = without_text(LOADED[:cut])
-    assert b"SECRET" not in kept
-    assert without_text(kept) == kept
+def test_a_picture_that_breaks_off_anywhere_says_nothing():
+    for cut in range(12, len(LOADED)):
+        kept = without_text(LOADED[:cut])
+        assert b"SECRET" not in kept, cut
+        assert without_text(kept) == kept, cut
 
 
 CHUNK = st.sampled_from([b"VP8X", b"ANMF", b"EXIF", b"XMP ", b"VP8 "])

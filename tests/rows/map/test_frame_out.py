@@ -217,6 +217,7 @@ def expected_of(columns, result):
     return {"answer": result.output} if columns.whole else result.output or {}
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("name", TYPES)
 def test_the_columns_of_a_type_are_the_same_whatever_the_rows_answered(name):
     output, columns, result = results_of(name)

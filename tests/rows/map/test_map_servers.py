@@ -1,11 +1,10 @@
 """Maps whose agent has tools of MCP servers: the servers are opened once, and judged at once."""
 
 import sys
-from pathlib import Path
 
 import anyio
 import pytest
-from helpers import mcp_servers
+from helpers import mcp_light_server
 from helpers.mcp_runs import says
 
 from agent_nb import Agent, mcp_server
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def small():
-    """The small server, made in code."""
-    yield mcp_server("small", sys.executable, [str(Path(mcp_servers.__file__))])
+    """A small server, made in code."""
+    yield mcp_server("small", sys.executable, [mcp_light_server.__file__])
     HUB.close()
 
 
@@ -39,7 +38,7 @@ def times(monkeypatch):
 
 def mapped(small, *, approve):
     """Return a map of two rows that has ended."""
-    stream = Agent(says([("add", {"numbers": [2, 3]})]), [small], approve=approve, secrets={}).map(
+    stream = Agent(says([("echo", {"text": "hi"})]), [small], approve=approve, secrets={}).map(
         ["one", "two"], "{{ text }}", store=False
     )
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import mcp_servers
+from helpers import mcp_light_server, mcp_servers
 from helpers.mcp_runs import says
 
 from agent_nb import Agent, mcp_server
@@ -36,6 +36,12 @@ def tidy():
 def program():
     """The command of the small server."""
     return [sys.executable, PROGRAM]
+
+
+@pytest.fixture(scope="session")
+def light():
+    """The command of a server that starts at once."""
+    return [sys.executable, mcp_light_server.__file__]
 
 
 @pytest.fixture

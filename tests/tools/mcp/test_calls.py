@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import json
 import os
 import subprocess
 import sys
@@ -36,18 +37,16 @@ def test_the_record_names_a_server_as_the_user_chose_it(ask, small):
     assert run.log[0].settings["asked_tools"] == ["mcp:small"]
 
 
-def test_a_single_tool_is_asked_for_by_name(program, tmp_path, ask, monkeypatch):
-    written(tmp_path, "small", program)
+def test_a_single_tool_is_asked_for_by_name(light, tmp_path, ask, monkeypatch):
+    written(tmp_path, "small", light)
     monkeypatch.setenv("AGENT_NB_TRUST_MCP", "1")
     run = ask(["mcp:small/echo"], ("echo", {"text": "hi"}), folder=tmp_path)
     assert run.log[0].tools == ("echo",)
     assert run.log.of("result")[0].content == "hi"
 
 
-def test_an_unknown_tool_ends_the_run_before_the_model_is_asked(
-    ask, program, tmp_path, monkeypatch
-):
-    written(tmp_path, "small", program)
+def test_an_unknown_tool_ends_the_run_before_the_model_is_asked(ask, light, tmp_path, monkeypatch):
+    written(tmp_path, "small", light)
     monkeypatch.setenv("AGENT_NB_TRUST_MCP", "1")
     run = ask(["mcp:small/ecko"], ("echo", {}), folder=tmp_path)
     assert run.status == "error"
@@ -62,8 +61,8 @@ def test_a_tool_named_as_one_of_ours_has_the_servers_name_before_it(ask, small):
     assert "no tool named 'read'" in second.content
 
 
-def test_two_servers_with_the_same_tools_have_names_apart(program, ask):
-    pair = [mcp_server(name, program[0], program[1:]) for name in ("one", "two")]
+def test_two_servers_with_the_same_tools_have_names_apart(light, ask):
+    pair = [mcp_server(name, light[0], light[1:]) for name in ("one", "two")]
     run = ask(pair, ("one_process", {}), ("two_process", {}))
     first, second = run.log.of("result")
     assert first.content != second.content
@@ -176,14 +175,14 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(program, one, tmp
     asyncio.run(until((tmp_path / "cancelled").exists))
 
 
-def test_a_server_sees_no_key_and_only_the_variables_of_its_entry(program, one, monkeypatch):
+def test_a_server_sees_no_key_and_only_the_variables_of_its_entry(light, one, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     monkeypatch.setenv("SOME_NAME", "of mine")
     monkeypatch.setenv("NEEDED", "given on")
     made = mcp_server(
-        "small", program[0], program[1:], env={"GIVEN": "${NEEDED}", "OTHER": "${NO_SUCH:-spare}"}
+        "small", light[0], light[1:], env={"GIVEN": "${NEEDED}", "OTHER": "${NO_SUCH:-spare}"}
     )
-    seen = one([made], "environment").content
+    seen = json.loads(one([made], "environment").content)
     assert (seen["GIVEN"], seen["OTHER"]) == ("given on", "spare")
     assert not {"OPENAI_API_KEY", "SOME_NAME", "NEEDED", "AGENT_NB_PROOF"} & seen.keys()
 
@@ -215,8 +214,8 @@ def test_a_server_that_never_answers_is_given_up(ask, monkeypatch):
     assert "did not answer within 0.5 seconds" in run.log.of("error")[0].message
 
 
-def test_a_slow_start_is_shown(program):
-    slow = mcp_server("slow", program[0], program[1:], env={"SLOW": "0.3"})
+def test_a_slow_start_is_shown(light):
+    slow = mcp_server("slow", light[0], light[1:], env={"SLOW": "0.3"})
 
     async def main():
         stream = Agent(says([]), [slow])("go", check=False)
@@ -251,13 +250,13 @@ def test_stopping_a_run_during_the_start_leaves_no_process(program, tmp_path):
     asyncio.run(until(lambda: not alive(pid)))
 
 
-def test_servers_end_with_the_process(program, tmp_path):
+def test_servers_end_with_the_process(light):
     code = f"""
 import json
 from agent_nb import Agent, Scripted, mcp_server
-small = mcp_server("small", {program[0]!r}, {program[1:]!r})
+server = mcp_server("light", {light[0]!r}, {light[1:]!r})
 script = Scripted(['<execute>[{{"name": "process", "args": {{}}}}]</execute>', "done"])
-run = Agent(script, [small], approve="auto").run_sync("go")
+run = Agent(script, [server], approve="auto").run_sync("go")
 print(run.log.of("result")[0].content)
 """
     ended = subprocess.run(

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def telling(program):
-    """The small server with a secret in its environment, which its tools tell."""
-    return mcp_server("small", program[0], program[1:], env={"SERVICE_TOKEN": "quite-secret-value"})
+def telling(light):
+    """A server with a secret in its environment, which its tools tell."""
+    return mcp_server("light", light[0], light[1:], env={"SERVICE_TOKEN": "quite-secret-value"})
 
 
 def test_a_server_that_tells_its_token_does_not_get_it_into_the_record(ask, telling):
@@ -31,7 +31,7 @@ def test_the_next_run_hides_it_everywhere(ask, telling):
 
 
 def test_an_error_of_a_tool_tells_none(ask, telling):
-    run = ask([telling], ("fail", {"why": "quite-secret-value"}))
+    run = ask([telling], ("fail", {"text": "quite-secret-value"}))
     assert run.log.of("result")[0].status == "error"
     assert "quite-secret-value" not in run.log.of("result")[0].content
 
@@ -60,7 +60,7 @@ def test_a_secret_among_the_arguments_is_one_of_the_entry(arguments, secrets):
     assert list(mcp_server("s", "run", arguments).secrets.values()) == secrets
 
 
-def test_a_server_that_tells_its_arguments_tells_no_secret_of_them(ask, program):
-    telling = mcp_server("small", program[0], [*program[1:], "--token", "quite-secret-value"])
+def test_a_server_that_tells_its_arguments_tells_no_secret_of_them(ask, light):
+    telling = mcp_server("light", light[0], [*light[1:], "--token", "quite-secret-value"])
     run = ask([telling], ("echo", {"text": "it was quite-secret-value"}))
     assert "quite-secret-value" not in run.log.of("result")[0].content
