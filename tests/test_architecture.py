@@ -162,7 +162,7 @@ def find_needed(module: str) -> set[str]:
 
     A door loads the files of the names that are imported from it, which `links` has, and no other.
     """
-    links = {**read_graph(), **dict.fromkeys(list_lazy_doors(), {"agent_nb.host.door"})}
+    links = {**read_graph(), **{door: {"agent_nb.host.door"} for door in list_lazy_doors()}}
     seen: set[str] = set()
     left = [module]
     while left:
