@@ -21,6 +21,7 @@ import msgspec
 
 from ...agent import Configuration, OutputType
 from ...errors import UsageError, did_you_mean, unknown_name
+from ...wire import plain_value
 from ..map.finish import FinalState
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
@@ -34,7 +35,7 @@ from .judge import JudgeScore
 from .pairing import row_key
 from .recorded_scores import KIND, compare_scores, scores_payload
 from .scores import Candidate, Score, ScoredRow, Scores
-from .scoring import ColumnScore, FunctionScore, Scorer
+from .scoring import LARGEST_SCORE, ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _JUDGE_OPTIONS = ("store", "view", "record")  # options of the map that a judge's map has too
@@ -73,6 +74,7 @@ async def evaluate_prompt(
 ) -> Evaluation:
     """Ask `prompt` for the rows of `data` and return the evaluation; see `Agent.eval`."""
     check_level(setup.level)
+    _check_failed(setup.failed)
     _check_options(options)
     shared = {n: options.pop(n) for n in _MAP_OPTIONS if n in options}
     map_options = MapOptions(repeats=setup.repeats, **shared).checked()
@@ -211,6 +213,16 @@ def candidates_of(
         )
         for row, result in zip(asked_rows, results, strict=True)
     ]
+
+
+def _check_failed(failed: Any) -> None:
+    """Raise UsageError unless `failed` is None or a number that can be a score."""
+    number = plain_value(failed)
+    is_score = isinstance(number, int | float) and abs(number) <= LARGEST_SCORE
+    if failed is not None and not is_score:
+        raise UsageError(
+            f"failed={failed!r}: give the score of a failed answer, such as 0, or None."
+        )
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

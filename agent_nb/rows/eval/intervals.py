@@ -53,7 +53,11 @@ class Interval(msgspec.Struct, frozen=True):
 
 def check_level(level: float) -> float:
     """Return the level. Raises UsageError unless it is between 0 and 1, apart from rounding."""
-    if not 0.5 < (1 + level) / 2 < 1:  # rounded as in `_normal_quantile`
+    try:
+        is_share = 0.5 < (1 + level) / 2 < 1  # rounded as in `_normal_quantile`
+    except TypeError:  # not a number
+        is_share = False
+    if not is_share:
         raise UsageError(f"level={level!r} is not a share between 0 and 1. Write 0.95 for 95 %.")
     return level
 
