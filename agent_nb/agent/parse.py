@@ -6,6 +6,8 @@ Why: recorded or pasted text can be checked without a model or a run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from typing import Any
 
 from ..dialects import Dialect
 from ..events import End, Event, EventLog
@@ -60,18 +62,13 @@ def _join_deltas(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part
 
     The single pieces are not needed, since no view shows them here.
     """
-    pieces: list[str] = []
-    kind: type[parts.Text] | type[parts.Thought] = parts.Text
-    for batch in batches:
-        for part in batch:
-            if type(part) is kind and (kind is parts.Text or part == parts.Thought(part.text)):
-                pieces.append(part.text)
-                continue
-            if pieces:
-                yield kind("".join(pieces))
-                pieces = []
-            if isinstance(part, parts.Text | parts.Thought):
-                kind = type(part)
-            yield part
-    if pieces:
-        yield kind("".join(pieces))
+    for kind, pieces in groupby(chain.from_iterable(batches), key=_find_text_kind):
+        group: list[Any] = list(pieces)
+        yield from group if kind is None else [kind("".join(part.text for part in group))]
+
+
+def _find_text_kind(part: Any) -> type[parts.Text | parts.Thought] | None:
+    """Return the class of a part that has only text, None for any other part."""
+    is_text = type(part) is parts.Text
+    is_thought = type(part) is parts.Thought and part == parts.Thought(part.text)
+    return type(part) if is_text or is_thought else None

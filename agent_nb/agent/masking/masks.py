@@ -23,6 +23,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -218,15 +219,13 @@ def _find_pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -
         *find_clocks(text),
         *find_quantities(text, measures),
     )
-    starts: list[int] = []
     pieces: list[Piece] = []
     for piece in candidates:
-        index = bisect_right(starts, piece.start)
+        index = bisect_right(pieces, piece.start, key=attrgetter("start"))
         overlaps_left = index > 0 and pieces[index - 1].end > piece.start
-        if overlaps_left or (index < len(pieces) and starts[index] < piece.end):
-            continue
-        starts.insert(index, piece.start)
-        pieces.insert(index, piece)
+        overlaps_right = index < len(pieces) and pieces[index].start < piece.end
+        if not (overlaps_left or overlaps_right):
+            pieces.insert(index, piece)
     return pieces
 
 

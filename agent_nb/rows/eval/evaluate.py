@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -239,26 +240,23 @@ async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> S
     answered = [c for c in candidates if c.result.status == "ok"]
     scores = await scorer.score(answered)
     scores_of_answered = iter(scores.each)
-    each: list[Score] = []
-    for result in (candidate.result for candidate in candidates):
-        if result.status == "ok":
-            each.append(next(scores_of_answered))
-        else:
-            each.append(Score(None, result.failure, result.error or result.status))
+    each = [
+        next(scores_of_answered)
+        if result.status == "ok"
+        else Score(None, result.failure, result.error or result.status)
+        for result in (candidate.result for candidate in candidates)
+    ]
     return msgspec.structs.replace(scores, each=each)
 
 
 def scored_rows(
     candidates: Sequence[Candidate], scores: Sequence[Score], failed: float | None
 ) -> list[ScoredRow]:
-    """Return the rows with the scores of their answers."""
-    by_position: dict[int, list[tuple[Candidate, Score]]] = {}
-    for candidate, score in zip(candidates, scores, strict=True):
-        by_position.setdefault(candidate.position, []).append((candidate, score))
+    """Return the rows with the scores of their answers; the repeats of a row are neighbours."""
     rows = []
-    for position, answers in by_position.items():
-        values = answers[0][0].row
-        results = tuple(candidate.result for candidate, _ in answers)
-        row_scores = tuple(score for _, score in answers)
+    pairs = zip(candidates, scores, strict=True)
+    for position, answers in groupby(pairs, key=lambda pair: pair[0].position):
+        repeats, row_scores = zip(*answers, strict=True)
+        values, results = repeats[0].row, tuple(each.result for each in repeats)
         rows.append(ScoredRow(position, row_key(values), values, results, row_scores, failed))
     return rows

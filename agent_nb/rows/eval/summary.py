@@ -36,10 +36,10 @@ from ...view import (
     page_forms,
 )
 from ...wire import Redaction
-from .compared import Compared
+from ..map.table.rows import Rows
+from .compared import Compared, changed_pairs
 from .evaluated import Evaluated, Spent
 from .intervals import Interval
-from .pairing import Pair
 from .score_frame import format_answer
 from .scores import UNSCORED, ScoredRow
 
@@ -147,7 +147,15 @@ def render_evaluation(evaluation: Evaluated) -> dict[str, str]:
         _muted_line(*_describe_cost(evaluation)),
     ]
     if lowest_rows:
-        table = _rows_table(hide, evaluation, lowest_rows)
+        is_single = evaluation.repeats == 1
+        table = _scores_table(
+            hide,
+            evaluation.data,
+            [(row,) for row in lowest_rows],
+            ("",),
+            has_answers=is_single,
+            has_reasons=is_single and evaluation.judged,
+        )
         nodes.append(_folded_table("Rows with the lowest scores", table))
     if rows_with_errors:
         table = _faults_table(hide, rows_with_errors)
@@ -173,10 +181,12 @@ def render_comparison(comparison: Compared) -> dict[str, str]:
         _text_line(T("Rows: ", tone="muted"), T(describe_changes(comparison))),
         *(_text_line(T(hide.value(note), tone="wait")) for note in comparison.notes),
     ]
+    is_single = comparison.a.repeats == comparison.b.repeats == 1
+    sides = [f" {_clip_name(hide, name, 30)}" for name in comparison.names]
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
-        pairs = [p for p in comparison.pairs if p.change == change]
+        pairs = [(p.a, p.b) for p in changed_pairs(comparison.pairs) if p.change == change]
         if pairs:
-            table = _pairs_table(hide, comparison, pairs)
+            table = _scores_table(hide, comparison.a.data, pairs, sides, has_answers=is_single)
             nodes.append(_folded_table(f"{title} ({len(pairs):,})", table))
     return page_forms(_wrap_page("comparison", nodes))
 
@@ -208,13 +218,9 @@ def _figure_line(figure: str, interval: Interval | None, name: str, *, signed: b
 
 def _verdict_line(comparison: Compared, verdict: str) -> Row:
     """Return the verdict, coloured by the side of 0 on which the whole interval is."""
-    if comparison.interval is None:
-        return _text_line(T(verdict, bold=True))
-    tone: Literal["ok", "bad", "wait"] = "wait"
-    if comparison.interval.low > 0:
-        tone = "ok"
-    elif comparison.interval.high < 0:
-        tone = "bad"
+    tone: Literal["ok", "bad", "wait", ""] = ""
+    if (interval := comparison.interval) is not None:
+        tone = "ok" if interval.low > 0 else "bad" if interval.high < 0 else "wait"
     return _text_line(T(verdict, tone=tone, bold=True))
 
 
@@ -271,42 +277,35 @@ def _sides_table(hide: Redaction, comparison: Compared) -> Table:
     return Table(columns, (*rows, difference_row), figures=(1, 2, 3, 4, 5))
 
 
-def _rows_table(hide: Redaction, evaluation: Evaluated, rows: Sequence[ScoredRow]) -> Table:
-    """Return a table of scored rows; with repeats, it has no answers (see the rules)."""
-    names = [*evaluation.data.unique][:DATA_COLUMNS]
-    single_repeat = evaluation.repeats == 1
-    columns = ["row", *_format_cells(hide, names), *(["answer"] if single_repeat else []), "score"]
-    score_index = len(columns) - 1
-    if single_repeat and evaluation.judged:
-        columns.append("reason")
-    cells = []
-    for row in rows[:TABLE_ROWS]:
-        line = [str(row.position), *_format_cells(hide, map(row.values.__getitem__, names))]
-        if single_repeat:
-            line.append(_format_cell(hide, format_answer(row.results[0])))
-        line.append(format_score(row.score))
-        if single_repeat and evaluation.judged:
-            line.append(_format_cell(hide, row.scores[0].reason))
-        cells.append(tuple(line))
-    return _cut_table(columns, cells, len(rows), figures=(0, score_index))
+def _scores_table(
+    hide: Redaction,
+    data: Rows,
+    lines: Sequence[Sequence[ScoredRow]],
+    sides: Sequence[str],
+    *,
+    has_answers: bool,
+    has_reasons: bool = False,
+) -> Table:
+    """Return a table of scored rows: a line has the same row of each side.
 
-
-def _pairs_table(hide: Redaction, comparison: Compared, pairs: Sequence[Pair]) -> Table:
-    """Return a table of rows on both sides, the largest difference first."""
-    names = [*comparison.a.data.unique][:DATA_COLUMNS]
-    a, b = (_clip_name(hide, name, 30) for name in comparison.names)
-    single_repeat = comparison.a.repeats == comparison.b.repeats == 1
-    answers = (f"answer {a}", f"answer {b}") if single_repeat else ()
-    columns = ("row", *_format_cells(hide, names), *answers, f"score {a}", f"score {b}")
-    largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
+    `sides`: what follows "answer" and "score" in the names of the columns, such as " a".
+    `has_answers`: the rows were asked once, so that a score belongs to one answer (see the rules).
+    """
+    names = [*data.unique][:DATA_COLUMNS]
+    answer_columns = [f"answer{side}" for side in sides] if has_answers else []
+    columns = ["row", *_format_cells(hide, names), *answer_columns]
+    figures = (0, *range(len(columns), len(columns) + len(sides)))
+    columns += [f"score{side}" for side in sides]
+    columns += ["reason"] if has_reasons else []
     cells = []
-    for pair in largest[:TABLE_ROWS]:
-        line = [str(pair.a.position), *_format_cells(hide, map(pair.a.values.__getitem__, names))]
-        if single_repeat:
-            results = [pair.a.results[0], pair.b.results[0]]
-            line += [_format_cell(hide, format_answer(result)) for result in results]
-        cells.append((*line, format_score(pair.a.score), format_score(pair.b.score)))
-    return _cut_table(columns, cells, len(pairs), figures=(0, len(columns) - 2, len(columns) - 1))
+    for line in lines[:TABLE_ROWS]:
+        first = line[0]
+        texts: list[Any] = list(map(first.values.__getitem__, names))
+        texts += [format_answer(row.results[0]) for row in line] if has_answers else []
+        scores = [format_score(row.score) for row in line]
+        reason = _format_cells(hide, [first.scores[0].reason] if has_reasons else [])
+        cells.append((str(first.position), *_format_cells(hide, texts), *scores, *reason))
+    return _cut_table(columns, cells, len(lines), figures)
 
 
 def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:

@@ -25,7 +25,6 @@ class Results(Sequence[RowResult]):
     def __init__(self, pending: Iterable[RowResult]) -> None:
         self._results = list(pending)
         self._order: list[int] = []  # indexes of the finished rows, in the order of finishing
-        self._over = bytearray(len(self._results))  # 1: the row is over
         self._closed = False
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -46,9 +45,8 @@ class Results(Sequence[RowResult]):
 
     def put(self, index: int, result: RowResult) -> bool:
         """Set the result of a row; return False if it has one already."""
-        if self._over[index]:
+        if self._results[index].status != "pending":
             return False
-        self._over[index] = 1
         self._results[index] = result
         self._order.append(index)
         self._wake()

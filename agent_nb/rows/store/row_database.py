@@ -60,11 +60,7 @@ _ADVICE = {  # primary result code -> what the user can do
 
 
 class UnusableFile(Exception):  # noqa: N818  (`row_file` turns it into an error with the path)
-    """Raised for a file that is not a store of this version: `why`, and the user's `advice`."""
-
-    def __init__(self, why: str, advice: str) -> None:
-        super().__init__(why, advice)
-        self.why, self.advice = why, advice
+    """Raised for a file that is not a store of this version; takes the reason and advice."""
 
 
 def fill_statement(values: Collection[object], text: str) -> str:

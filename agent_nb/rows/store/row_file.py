@@ -318,7 +318,7 @@ class RowFile:
         try:
             yield
         except UnusableFile as fault:
-            raise self._fault(fault.why, fault.advice) from None
+            raise self._fault(*fault.args) from None
         except sqlite3.DatabaseError as fault:
             raise self._fault(str(fault), row_database.find_advice(fault)) from fault
         except UnicodeDecodeError as fault:  # in a message of SQLite that quotes the file

@@ -154,12 +154,17 @@ def rows_of(data: Any, limit: int | None = None) -> Rows:
 
 
 def cell_value(value: Any) -> Any:
-    """Return a value as str, int, float, bool if possible (see `plain_scalar`); missing: None."""
+    """Return a value as str, int, float, bool if possible (see `plain_scalar`); missing: None.
+
+    A list in a polars frame, which polars gives as a Series, is returned as a list.
+    """
     kind = type(value)
     if kind is str:
         return value
     if kind.__name__ in _MISSING and kind.__module__.startswith("pandas."):
         return None
+    if kind.__name__ == "Series" and kind.__module__.startswith("polars."):
+        return value.to_list()
     value = plain_scalar(value)
     return None if type(value) is float and value != value else value  # noqa: PLR0124  (NaN)
 
@@ -175,23 +180,11 @@ def _read_polars(frame: Any, limit: int | None) -> Rows:
     if "polars.Series" in class_names(frame):
         frame = frame.to_frame(frame.name or TEXT)
     selected = frame.clone() if limit is None else frame.head(limit)
-    columns = selected.columns
-    return Rows("polars", selected, columns, lambda at: _PolarsColumn(selected.to_series(at)))
+    return Rows("polars", selected, selected.columns, selected.to_series)
 
 
 def _refuse_lazy(frame: Any, limit: int | None) -> Rows:
     raise UsageError("A LazyFrame has no rows yet. Give frame.collect().")
-
-
-class _PolarsColumn:
-    """The values of a polars column; a nested Series is read as a list."""
-
-    def __init__(self, series: Any) -> None:
-        self._series = series
-
-    def __getitem__(self, position: int) -> Any:
-        value = self._series[position]
-        return value.to_list() if "polars.Series" in class_names(value) else value
 
 
 def _read_items(data: Any, limit: int | None) -> Rows:
