@@ -15,16 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import (
-    Call,
-    Event,
-    EventLog,
-    Execute,
-    Result,
-    State,
-    is_tool_event,
-    result_fields,
-)
+from ..events import Call, Event, EventLog, Execute, Result, State, is_tool_event, result_fields
 from ..record import SideBySide, normalize_value
 from ..tools import Outcome, Tool, Toolset, Update, find_used_variables, remove_chart_notes
 from ..wire import encode_canonical

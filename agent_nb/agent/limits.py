@@ -113,21 +113,41 @@ class Meter:
                 self.total = event.total
         self.turns += continued
 
+    def _list_limits(
+        self, tokens: int = 0, turns: int = 0, cost: float = 0.0
+    ) -> tuple[tuple[str, float, float, str], ...]:
+        """Return (name, limit, used amount, limit in words); see `reached_limit`."""
+        limits, total = self.limits, self.total
+        failures = f"{count_noun(limits.failures, 'tool failure')} in a row"
+        dollars, used_tokens = limits.cost or 0.0, total.input + total.output + tokens
+        return (
+            ("turns", limits.turns, self.turns + turns, count_noun(limits.turns, "turn")),
+            ("failures", limits.failures, self.failures, failures),
+            ("tokens", limits.tokens, used_tokens, f"{limits.tokens:,} tokens"),
+            ("cost", dollars, (total.cost or 0.0) + cost, format_dollars(dollars)),
+        )
+
     def reached_limit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
         """Return the first of `turns`, `failures`, `tokens`, `cost` used up, in words, or "".
 
         `seconds` and `tool_calls` are checked elsewhere. Parameters: what the present turn adds.
         """
-        limits, total = self.limits, self.total
-        failures = count_noun(limits.failures, "tool failure")
-        table = (  # limit, used amount, words
-            (limits.turns, self.turns + turns, count_noun(limits.turns, "turn")),
-            (limits.failures, self.failures, f"{failures} in a row"),
-            (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
-            (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
-        )
-        reached = (words for limit, used, words in table if limit and used >= limit)
-        return next((f"{Interrupt.AT_LIMIT}{words}" for words in reached), "")
+        for _, limit, used, words in self._list_limits(tokens, turns, cost):
+            if limit and used >= limit:
+                return f"{Interrupt.AT_LIMIT}{words}"
+        return ""
+
+    def near_limit(self) -> str:
+        """Return the first limit that is nearly used up, in words; "" if none is.
+
+        A limit is nearly used up if one turn, or a tenth of the tokens or dollars, is left. The
+        next request then asks the model to finish.
+        """
+        for name, limit, used, words in self._list_limits():
+            nearly = limit - 1 if name == "turns" else 0.9 * limit
+            if limit and used >= nearly and name != "failures":
+                return words
+        return ""
 
     def calls_left(self) -> int | None:
         """Return how many more tool calls may run; None if their number is not limited."""
@@ -138,29 +158,11 @@ class Meter:
 
         A part is at least 1 (of `cost`: `LEAST_COST`), since 0 means unlimited.
         """
-        limits, total = self.limits, self.total
-        table = (  # name, limit, used amount
-            ("turns", limits.turns, self.turns),
-            ("tool_calls", limits.tool_calls, self.tool_calls),
-            ("tokens", limits.tokens, total.input + total.output),
-            ("cost", limits.cost, total.cost or 0.0),
-        )
-        least = {"cost": LEAST_COST}
-        return {n: max(limit - used, least.get(n, 1)) for n, limit, used in table if limit}
-
-    def near_limit(self) -> str:
-        """Return the first limit that is nearly used up, in words; "" if none is.
-
-        A limit is nearly used up if one turn, or a tenth of the tokens or dollars, is left. The
-        next request then asks the model to finish.
-        """
-        turns, tokens, dollars = self.limits.turns, self.limits.tokens, self.limits.cost or 0
-        table = (  # limit, used amount, amount from which it is nearly used up, words
-            (turns, self.turns, turns - 1, count_noun(turns, "turn")),
-            (tokens, self.total.input + self.total.output, 0.9 * tokens, f"{tokens:,} tokens"),
-            (dollars, self.total.cost or 0.0, 0.9 * dollars, format_dollars(dollars)),
-        )
-        return next((words for limit, used, least, words in table if limit and used >= least), "")
+        parts = {name: limit - used for name, limit, used, _ in self._list_limits() if limit}
+        parts.pop("failures", None)  # a sub-agent counts its own
+        if (calls := self.calls_left()) is not None:
+            parts["tool_calls"] = calls
+        return {name: max(n, LEAST_COST if name == "cost" else 1) for name, n in parts.items()}
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -38,13 +38,19 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     zone: str = ""
     offset: int = 0
 
-    def holds(self, clock: Clock) -> bool:
-        """Return whether a value is near this run."""
-        return self._is_near(clock, whole_day=False)
+    def holds(self, clock: Clock, *, whole_day: bool = False) -> bool:
+        """Return whether a value is the time of this run; `whole_day`: whatever its time of day."""
+        try:
+            return any(
+                start <= self.ended + TOLERANCE and start + length >= self.began - TOLERANCE
+                for start, length in self._list_readings(clock, whole_day=whole_day)
+            )
+        except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
+            return False
 
     def holds_day(self, clock: Clock) -> bool:
-        """Return whether a value names a day, and one of this run; its time is ignored."""
-        return any(clock.list_days()) and self._is_near(clock, whole_day=True)
+        """Return whether a value names a day with its year, and one of this run."""
+        return any(clock.list_days()) and self.holds(clock, whole_day=True)
 
     def may_have_aged(self, recorded: Clock, fresh: Clock) -> bool:
         """Return whether `ls -l` may have written both values for one file.
@@ -58,20 +64,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             return False
         try:
             year = datetime.fromtimestamp(self.began, self._local).year
-        except (ValueError, OverflowError, OSError):  # a record may hold any number as its time
+        except (ValueError, OverflowError, OSError):  # as in `holds`
             return False
         # in a run in January, the file may be from the year before
         return fresh.parts.get("year") in (str(year), str(year - 1))
-
-    def _is_near(self, clock: Clock, *, whole_day: bool) -> bool:
-        """Return whether a value is near this run; `whole_day`: whatever its time of day."""
-        try:
-            return any(
-                start <= self.ended + TOLERANCE and start + length >= self.began - TOLERANCE
-                for start, length in self._list_readings(clock, whole_day=whole_day)
-            )
-        except (ValueError, OverflowError, OSError):
-            return False
 
     @cached_property
     def _local(self) -> tzinfo:

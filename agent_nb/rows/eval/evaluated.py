@@ -61,10 +61,7 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
         failed_as = about.get("failed_as")
         bounded = bounded and (failed_as is None or 0 <= failed_as <= 1)
         statistic = summarize_rows(
-            scores,
-            repeats=about.get("repeats", 1),
-            level=about.get("level", 0.95),
-            bounded=bounded,
+            scores, repeats=about.get("repeats", 1), level=about.get("level", 0.95), bounded=bounded
         )
         tokens = sum(result.input + result.written for result in results)
         answering = Spent(tokens, sum_costs(result.cost for result in results))
