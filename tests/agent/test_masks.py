@@ -238,6 +238,7 @@ DIFFERENT = {
     "a date of the data in one number": (20240501, 20240601),
     "a version": ("1.2.3", "1.2.4"),
     "an old file with another time": ("Nov 22 10:15 a.csv", "Nov 21  2026 a.csv"),
+    "a time of day, and a day": ("at 10:15", "at 01.05.2026"),
     "another key": ({"2026-11-22": 3}, {"2026-12-23": 3}),
     "one key more": ({"a": 1}, {"a": 1, "2026-12-24": 1}),
     "hours of work": ("worked 7.5 hours", "worked 70.5 hours"),

@@ -58,9 +58,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         `recorded`: in this run, with the time of a new file ("Nov 27 12:30"). `fresh`: in a replay,
         half a year later, with the year in place of the time ("Nov 27  2026").
         """
-        is_new = "time" in recorded.parts and "year" not in recorded.parts
-        same_day = recorded.month_and_day == fresh.month_and_day
-        if not (is_new and same_day) or "time" in fresh.parts:
+        day = recorded.month_and_day
+        if day is None or day != fresh.month_and_day:
+            return False
+        if "time" not in recorded.parts or "year" in recorded.parts or "time" in fresh.parts:
             return False
         try:
             year = datetime.fromtimestamp(self.began, self._local).year
