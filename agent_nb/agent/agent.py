@@ -4,7 +4,6 @@ Why apart from `configuration` and `loop`: an agent may be called many times; ea
 one run from the agent's values, and the loop carries it out.
 
 Rules
-- No concrete model, dialect, tool or codec is imported.
 - An agent holds no run state: runs of one agent may interleave.
 - An agent is changed by copying, never by calling its class: a copy keeps the class
   (`rows.agent.Agent`).
@@ -82,11 +81,7 @@ class PromptAgent(Configuration):
         user_event = events.User(content=text, attachments=without_text(pictures), origin="user")
         questions = Questions()
         inputs = self.make_redacted_inputs(redaction, text, pictures, history)
-        if isinstance(context, Context):
-            run_context = context
-        else:
-            hosted = self.host is not None or display.find_host() is not None
-            run_context = display.gather_context(context, self.tools, prompt, hosted=hosted)
+        run_context = self._find_context(context, prompt)
         ask = questions.combine_with(self.ask)
 
         @cache
@@ -118,6 +113,13 @@ class PromptAgent(Configuration):
             request=request if record else None,
             output=self.output,
         )
+
+    def _find_context(self, context: Context | str | None, prompt: str) -> Context:
+        """Return the context of a run: the caller's, else one gathered from the notebook."""
+        if isinstance(context, Context):
+            return context
+        hosted = self.host is not None or display.find_host() is not None
+        return display.gather_context(context, self.tools, prompt, hosted=hosted)
 
     def replay(
         self, tape: RecordedTurns, *, check: bool = True, wish: ReplayStrictness | None = None

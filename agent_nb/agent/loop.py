@@ -12,7 +12,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -58,10 +58,7 @@ class Loop:
         *,
         resume: Resume | None = None,
     ) -> None:
-        self._log = log
-        self._user = user
-        self._history = history
-        self._scope = scope
+        self._log, self._user, self._history, self._scope = log, user, history, scope
         self._meter = Meter(plan.limits)
         self._answers = AnswerCheck(plan.output)
         self._ids = CallIds()
@@ -175,43 +172,48 @@ class Loop:
                 raise Cancelled("limit", message)
             turn = await self._request_turn()
             self._meter.turns += 1 + turn.continued
-            if turn.broken:
-                self._calls.abandon(turn)
+            if (ending := await self._finish_turn(turn)) is not None:
+                return ending
+
+    async def _finish_turn(self, turn: Turn) -> tuple[events.EndStatus, str] | None:
+        """Run the calls of a turn, or judge its answer.
+
+        Return status and reason for the run's `end`; None if the model is to continue.
+        """
+        if turn.broken:
+            self._calls.abandon(turn)
+            return "error", turn.finish
+        if turn.executed and turn.calls:  # a complete batch: its results go back to the model
+            await self._calls.execute(turn)
+            if self._answers.beside_calls:
+                self._log_error(NOT_ALONE, self._answers.beside_calls)
+            if turn.malformed:
+                self._log_error(MALFORMED, turn.malformed)
+            return None
+        self._calls.refuse(turn)
+        if turn.executed and not turn.ended:  # an empty batch
+            self._log_error(MALFORMED, turn.malformed or EMPTY)
+        # without the end marker, a turn is an answer unless something goes back to the model
+        elif turn.ended or not (turn.feedback or turn.calls or turn.rejected):
+            verdict = self._answers.verdict
+            if not verdict.fault:
+                return "ok", turn.finish or ("end" if turn.ended else "stop")
+            message = self._builder.write_correction(verdict)
+            self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)
+            if verdict.final:
                 return "error", turn.finish
-            if turn.executed and turn.calls:  # a complete batch: its results go back to the model
-                await self._calls.execute(turn)
-                if self._answers.beside_calls:
-                    self._log_error(NOT_ALONE, self._answers.beside_calls)
-                if turn.malformed:
-                    self._log_error(MALFORMED, turn.malformed)
-                continue
-            self._calls.refuse(turn)
-            if turn.executed and not turn.ended:  # an empty batch
-                self._log_error(MALFORMED, turn.malformed or EMPTY)
-                self._meter.count_outcome(False)
-                continue
-            # without the end marker, a turn is an answer unless something goes back to the model
-            if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
-                verdict = self._answers.verdict
-                if not verdict.fault:
-                    return "ok", turn.finish or ("end" if turn.ended else "stop")
-                message = self._builder.write_correction(verdict)
-                self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)
-                if verdict.final:
-                    return "error", turn.finish
-            self._meter.count_outcome(False)
+        self._meter.count_outcome(False)
+        return None
 
     async def _note_left_out(self) -> None:
-        self._log_all(await self._builder.note_left_out(Bill(self._meter, self._plan)))
-
-    def _log_all(self, listed: Iterable[Event]) -> None:
-        for event in listed:
+        for event in await self._builder.note_left_out(Bill(self._meter, self._plan)):
             self._log.append(event)
 
     def _log_replayed(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
         context = self._plan.context.make_event(self._plan.redaction)
-        self._log_all(resume.rebase_events(self._log.run, self._log.now(), context))
+        for event in resume.rebase_events(self._log.run, self._log.now(), context):
+            self._log.append(event)
         self._meter.recount(resume.events)
         self._answers.recount(resume.events)
         for past in resume.events:
@@ -219,12 +221,9 @@ class Loop:
                 self._ids.take(past.call_id, past.turn)
             elif isinstance(past, events.Error):
                 self._builder.repeat_fallback(past)
-            elif (
-                isinstance(past, events.State)
-                and past.kind == "model"
-                and self._plan.fallback_models
-            ):
-                self._use_plan(self._plan.with_next_model())
+            elif isinstance(past, events.State) and past.kind == "model":
+                if self._plan.fallback_models:
+                    self._use_plan(self._plan.with_next_model())
         drift = msgspec.to_builtins(resume.drift)
         self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=drift))
         self._calls.restore(resume)
