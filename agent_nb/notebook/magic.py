@@ -17,7 +17,6 @@ import asyncio
 import sys
 import threading
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -43,47 +42,35 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     model = Unicode(
         "", help="The model as provider/name; empty: AGENT_NB_MODEL, then what is there."
-    ).tag(config=True)
-    tools = List(
-        Unicode(), help="Tools by name; empty: python and add_cell; ['none']: no tools."
-    ).tag(config=True)
-    dialect = Unicode(
-        "", help="How the model writes its turns; empty: as its provider suggests."
-    ).tag(config=True)
-    system = Unicode("", help="Instructions for the model.").tag(config=True)
+    )
+    tools = List(Unicode(), help="Tools by name; empty: python and add_cell; ['none']: no tools.")
+    dialect = Unicode("", help="How the model writes its turns; empty: as its provider suggests.")
+    system = Unicode("", help="Instructions for the model.")
     thought_tags = List(
         Unicode(), help="Names of tags that hold thoughts wherever they stand outside code."
-    ).tag(config=True)
-    approve = Unicode(
-        "", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask."
-    ).tag(config=True)
-    view = Enum(option_table.VIEWS, "auto", help="How runs are shown.").tag(config=True)
-    thoughts = Enum(option_table.THOUGHTS, "collapse", help="How thoughts are shown.").tag(
-        config=True
     )
+    approve = Unicode("", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask.")
+    view = Enum(option_table.VIEWS, "auto", help="How runs are shown.")
+    thoughts = Enum(option_table.THOUGHTS, "collapse", help="How thoughts are shown.")
     rerun = Enum(
         ("", *option_table.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
-    ).tag(config=True)
+    )
     context = Enum(
         Context.MODES,
         "auto",
         help="What models are given about the notebook: auto, vars, cells, none.",
-    ).tag(config=True)
-    no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
-    max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)
-    max_calls = Integer(None, allow_none=True, help="Limit: tool calls.").tag(config=True)
-    max_failures = Integer(None, allow_none=True, help="Limit: tool failures in a row.").tag(
-        config=True
     )
-    max_tokens = Integer(None, allow_none=True, help="Limit: tokens of a run.").tag(config=True)
-    cost = Float(None, allow_none=True, help="Limit: US dollars of a run.").tag(config=True)
-    time = Float(None, allow_none=True, help="Limit: seconds of a run.").tag(config=True)
-    temperature = Float(None, allow_none=True, help="Sampling temperature.").tag(config=True)
-    seed = Integer(None, allow_none=True, help="Sampling seed.").tag(config=True)
-    reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORT_HELP}.").tag(config=True)
-    tape = Bool(False, help="Record the model calls of other libraries, as %agent tape does.").tag(
-        config=True
-    )
+    no_record = Bool(False, help="Keep runs out of the notebook file.")
+    max_turns = Integer(None, allow_none=True, help="Limit: model turns.")
+    max_calls = Integer(None, allow_none=True, help="Limit: tool calls.")
+    max_failures = Integer(None, allow_none=True, help="Limit: tool failures in a row.")
+    max_tokens = Integer(None, allow_none=True, help="Limit: tokens of a run.")
+    cost = Float(None, allow_none=True, help="Limit: US dollars of a run.")
+    time = Float(None, allow_none=True, help="Limit: seconds of a run.")
+    temperature = Float(None, allow_none=True, help="Sampling temperature.")
+    seed = Integer(None, allow_none=True, help="Sampling seed.")
+    reasoning = Unicode("", help=f"Reasoning effort: {option_table.EFFORT_HELP}.")
+    tape = Bool(False, help="Record the model calls of other libraries, as %agent tape does.")
 
     def __init__(self, shell: Any) -> None:
         # the configuration is applied by super().__init__: `_known_model` accepts all of it
@@ -138,7 +125,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     def defaults(self) -> dict[str, Any]:
         """Return the configured defaults under the names of the options."""
-        return {name: getattr(self, name) for name in _list_settings()}
+        return {name: getattr(self, name) for name in _SETTINGS}
 
     def read_options(self, line: str) -> options.Options:
         """Return the options of a cell with this line. Raises UsageError."""
@@ -170,10 +157,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
             self.tape = self.session.tape is not None
 
 
-@lru_cache
-def _list_settings() -> tuple[str, ...]:
-    """Return the names of the defaults that `%config AgentMagics` knows."""
-    return tuple(AgentMagics.class_own_traits(config=True))
+_SETTINGS = AgentMagics.class_own_traits()  # name -> trait
+for _trait in _SETTINGS.values():
+    _trait.tag(config=True)  # so that `%config` lists it
 
 
 def _run_class(line: str) -> type[CellRun | ForeignRun]:
