@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exits with code 2 at an unknown command or option, and with 0 after --help or --version.
     """
     prepare_streams()
-    arguments = parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     try:
         code: int = arguments.command(arguments)
         return code
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = Parser(
         prog="jupyter agent-nb",
@@ -72,20 +72,20 @@ def parser() -> argparse.ArgumentParser:
 
 # command name -> (the function that runs the command, the function that adds its options)
 COMMANDS: dict[str, tuple[Command, AddOptions]] = {
-    "run": (run.run, run.run_options),
+    "run": (run.run_notebooks, run.run_options),
     "test": (run.check_notebooks, run.test_options),
     "events": (report.print_events, report.events_options),
-    "export": (report.export, report.export_options),
+    "export": (report.export_notebooks, report.export_options),
     "convert": (convert.convert_run, convert.convert_options),
     "serve": (serve.serve_runs, serve.serve_options),
     "diff": (report.diff_notebooks, report.diff_options),
-    "verify": (report.verify, report.verify_options),
+    "verify": (report.verify_notebooks, report.verify_options),
     "git-setup": (git.git_setup, git.git_setup_options),
     "git-text": (git.git_text, git.git_text_options),
     "git-merge": (git.git_merge, git.git_merge_options),
     "pack": (records.pack_records, file_options),
     "strip": (records.strip_records, records.strip_options),
-    "sign": (signing.sign, signing.sign_options),
+    "sign": (signing.sign_notebooks, signing.sign_options),
     "trust": (signing.manage_signers, signing.trust_options),
     "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
     "mcp": (trusting.manage_servers, trusting.mcp_options),

@@ -70,11 +70,10 @@ def events_options(sub: argparse.ArgumentParser) -> None:
     add_flag(sub, "--json", "the events as they are, one JSON object a line")
 
 
-def export(arguments: Arguments) -> int:
+def export_notebooks(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs import Losses
-    from ..notebook import export as export_runs
-    from ..notebook import is_page, read_runs
+    from ..notebook import export, is_page, read_runs
 
     paths, run_id = list_notebooks(arguments.notebooks), arguments.run
     runs = read_runs(paths, every=bool(run_id), id_=run_id, row_calls=True)
@@ -84,7 +83,7 @@ def export(arguments: Arguments) -> int:
     output = output_path(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
-    write_output(export_runs(runs, form, losses), output, as_json=not is_page(form))
+    write_output(export(runs, form, losses), output, as_json=not is_page(form))
     if losses:
         print_complaint(f"not written as {form}:\n{losses}")
     return OK
@@ -116,14 +115,14 @@ def diff_options(sub: argparse.ArgumentParser) -> None:
     file_options(sub, "one or two notebooks, or files of events")
 
 
-def verify(arguments: Arguments) -> int:
+def verify_notebooks(arguments: Arguments) -> int:
     """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
-    from ..notebook import verify as check
+    from ..notebook import verify
 
     problems: list[str] = []
     remarks: list[str] = []
     for path in list_notebooks(arguments.notebooks):
-        path_problems, path_remarks = check(path, signed=arguments.signed)
+        path_problems, path_remarks = verify(path, signed=arguments.signed)
         problems += path_problems
         remarks += path_remarks
     if arguments.json:

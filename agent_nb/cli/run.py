@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..runner import EarlyKernels
 
 
-def run(arguments: Arguments) -> int:
+def run_notebooks(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..runner import EarlyKernels
 

@@ -45,7 +45,6 @@ def serve_runs(arguments: Arguments) -> int:
     note_start = _keep_runs(arguments.keep, hub)
     only_shows = bool(arguments.notebook or address) and not arguments.model
     agents: Any = None if only_shows else Agents(_make_agent(arguments), on_start=note_start)
-    closing = {} if agents is None else {"closing": agents.stop}
     server = Server(
         hub,
         agents,
@@ -54,7 +53,7 @@ def serve_runs(arguments: Arguments) -> int:
         token=token,
         origins=tuple(arguments.cors),
         settings=settings,
-        **closing,
+        closing=None if agents is None else agents.stop,
     )
     hide_secret(server.token)
     _publish(arguments, hub)

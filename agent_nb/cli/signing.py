@@ -4,7 +4,7 @@ Why `sign` asks: a signature lets calls run again, on every machine that trusts 
 
 Rules
 - `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
-- The docstrings of `sign` and `manage_signers` are the help texts of the commands.
+- The docstrings of `sign_notebooks` and `manage_signers` are the help texts of the commands.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_TERMINAL = (
 )
 
 
-def sign(arguments: Arguments) -> int:
+def sign_notebooks(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agent_nb.cli.main import COMMANDS, main, parser
+from agent_nb.cli.main import COMMANDS, main, make_parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.record.record import RECORD_MIME, Provenance, run_record
@@ -84,7 +84,9 @@ def test_every_command_says_what_it_does_and_what_it_takes(command, capsys):
     told = capsys.readouterr().out
     function, _ = COMMANDS[command]
     assert function.__doc__[1:20] in " ".join(told.split())
-    assert all(a.help for a in parser()._subparsers._group_actions[0].choices[command]._actions)
+    assert all(
+        a.help for a in make_parser()._subparsers._group_actions[0].choices[command]._actions
+    )
 
 
 def test_the_help_shows_examples_and_exit_codes(capsys):

@@ -17,7 +17,7 @@ Rules
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -82,15 +82,7 @@ def build_context(
         variables = {name: variables[name] for name in references.variables if name in variables}
     mentioned_names = dict.fromkeys((*references.variables, *find_mentioned(prompt)))
     first = [name for name in mentioned_names if name in variables]
-    described = {
-        name: describe_variable(name, variables[name], clean)
-        for name in list(dict.fromkeys((*first, *sorted(variables))))[:MOST_RECORDED]
-    }
-    variable_list = ""
-    if variables:
-        rows = mode in _WITH_ROWS
-        descriptions = list_variables(variables, first, clean, described, rows=rows)
-        variable_list = f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{descriptions}"
+    variable_list, described = _describe_variables(variables, first, clean, mode)
     cell_texts, cells = "", 0
     if mode == "cells":
         tokens_left = MOST_TOKENS - sum(map(count_tokens, variable_list.splitlines()))
@@ -105,6 +97,21 @@ def build_context(
         cells=cells + references.cell_count,
         mentions=references.mentions,
     )
+
+
+def _describe_variables(
+    variables: Mapping[str, Any], first: Sequence[str], clean: Callable[[str], str], mode: Mode
+) -> tuple[str, dict[str, Any]]:
+    """Return the list of the variables, `first` ones first, and the descriptions to record."""
+    described = {
+        name: describe_variable(name, variables[name], clean)
+        for name in list(dict.fromkeys((*first, *sorted(variables))))[:MOST_RECORDED]
+    }
+    if not variables:
+        return "", described
+    rows = mode in _WITH_ROWS
+    listed = list_variables(variables, first, clean, described, rows=rows)
+    return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{listed}", described
 
 
 def of_running_cell(

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tools import ApprovalSource
-from ...view import Views
 from ..identity import Cell
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input
+from .display import Display
 from .driver import Driver
 from .frontend import can_click_now, can_ever_click
 from .offered_cells import ChosenCell
@@ -21,16 +21,16 @@ from .unseen import UnseenQuestions
 class Controls:
     """The controls of one cell. Only views of kind `widgets` have buttons.
 
-    `views` returns the views of the cell's page. `alone`: a button started the run and no cell
-    runs, so clicks always arrive, and no cell can be inserted.
+    `display` returns the display of the run. `alone`: a button started the run and no cell runs, so
+    clicks always arrive, and no cell can be inserted.
     """
 
     def __init__(
-        self, shell: Any, cell: Cell, views: Callable[[], Views], *, alone: bool = False
+        self, shell: Any, cell: Cell, display: Callable[[], Display], *, alone: bool = False
     ) -> None:
-        self._shell, self._cell, self._alone = shell, cell, alone
+        self._shell, self._cell, self._display, self._alone = shell, cell, display, alone
         self._clicks = ButtonApprovals()
-        self.unseen = UnseenQuestions(views)
+        self.unseen = UnseenQuestions(lambda: display().views)
         self.chosen = ChosenCell()
         self._clickable = False
         self._driver: Driver | None = None
@@ -58,9 +58,10 @@ class Controls:
         """Return whether clicks on buttons arrive now; may be called from any thread."""
         return self._clickable and (self._alone or can_click_now(self._shell, self._cell))
 
-    def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:
-        """Return an approval source for the run of `driver`; `caught_up`: see `ask_by_input`."""
-        typed = ask_by_input(driver.host.call, self._cell.stdin, caught_up)
+    def approval_source(self, driver: Driver) -> ApprovalSource:
+        """Return an approval source for the run of `driver`."""
+        stdin = self._cell.stdin
+        typed = ask_by_input(driver.host.call, stdin, lambda: self._display().caught_up)
         if not self._clickable:
             return typed
         return ask_by_click_or_input(self._clicks, typed, self.can_click, self.unseen)

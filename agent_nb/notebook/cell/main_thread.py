@@ -36,7 +36,11 @@ LONGEST_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
-    """One job of the main thread. Its waiter makes it, and awaits `done`: (value, fault)."""
+    """One job of the main thread. Its waiter makes it on the agent's loop, and awaits `done`.
+
+    work: does the job on the cell's loop; returns its value and fault. call: the tool call that
+    the job belongs to. done: gets the value and the fault. task: runs the work, None before it.
+    """
 
     def __init__(self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]) -> None:
         self.work = work

@@ -97,7 +97,7 @@ class CellRun:
         self._replaced = replaced
         self._until_end = ExitStack()  # closed when the run has ended: conversation, journal
         self._controls = Controls(
-            session.shell, cell, lambda: self._display.views, alone=replaced is not None
+            session.shell, cell, lambda: self._display, alone=replaced is not None
         )
         self._secrets: Mapping[str, str] = {}
         self._options = Options()
@@ -177,7 +177,7 @@ class CellRun:
             self.cell,
             self._options,
             host=driver.host,
-            ask=self._controls.approval_source(driver, self._caught_up),
+            ask=self._controls.approval_source(driver),
             secrets=self._secrets,
         )
         self._agent = agent
@@ -280,9 +280,7 @@ class CellRun:
         if resume is None:
             self._agent = agent = add_default_tools(agent)
             self._gather_context(agent)
-        live = agent.with_host(
-            host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
-        )
+        live = agent.with_host(host=driver.host, ask=self._controls.approval_source(driver))
         stream = inputs.start(live, notes=notes, resume=resume, context=self._context)
         if self._options.record:
             self._journal = self._open_journal(stream.log)
@@ -420,6 +418,3 @@ class CellRun:
             interrupts,
             lambda bundle: redact_value(bundle, secrets=self._secrets),
         )
-
-    def _caught_up(self) -> bool:
-        return self._display.caught_up

@@ -96,7 +96,8 @@ def _read_text(name: str, data: bytes, library: Library) -> Any:
     if not header.strip():
         raise UsageError(f"{name} is empty.")
     is_tsv = name.lower().endswith(_TSV) and "\t" in header
-    separator = "\t" if is_tsv else _find_separator(header)
+    # else the most frequent separator outside quotes, of equals the first
+    separator = "\t" if is_tsv else max(_SEPARATORS, key=_remove_quoted(header).count)
     first_row = _read_first_row(text, len(header))  # it may be wider than the header
     _check_width(name, header, first_row, separator)
     module = _import_library(library, name)
@@ -140,11 +141,6 @@ def _unpack(name: str, data: bytes) -> bytes:
 
 def _too_large(name: str) -> str:
     return f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: read it in a cell, as far as you need it."
-
-
-def _find_separator(header: str) -> str:
-    """Return the most frequent separator of the first line, outside quotes; of equals the first."""
-    return max(_SEPARATORS, key=_remove_quoted(header).count)
 
 
 def _read_first_row(text: str, header: int) -> str:

@@ -55,7 +55,8 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _make_parser() -> _Parser:
+def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> AttachRequest:
+    """Parse the words after `%agent attach`. Raises UsageError."""
     parser = _Parser(prog="%agent attach", add_help=False, allow_abbrev=False)
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("-o", "--output", default="_agent")
@@ -64,12 +65,7 @@ def _make_parser() -> _Parser:
     parser.add_argument("--live", action="store_true")
     parser.add_argument("--view", choices=VIEWS, default="auto")
     parser.add_argument("--thoughts", choices=THOUGHTS, default="collapse")
-    return parser
-
-
-def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> AttachRequest:
-    """Parse the words after `%agent attach`. Raises UsageError."""
-    parsed = _make_parser().parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     if not parsed.output.isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {parsed.output!r}.")
     options = Options(

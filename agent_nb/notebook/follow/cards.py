@@ -132,13 +132,11 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = list(zip_longest(events_of(record), log))
     index = next(i for i, (recorded, fresh) in enumerate(pairs) if recorded != fresh)
-    recorded, fresh = map(_begin_json, pairs[index])
+    recorded, fresh = (
+        "" if event is None else encode_event(event).decode()[:LONGEST_TEXT]
+        for event in pairs[index]
+    )
     return {"name": "the source", "seq": index + 1, "recorded": recorded, "fresh": fresh}
-
-
-def _begin_json(event: Event | None) -> str:
-    """Return the beginning of an event's JSON, "" without an event."""
-    return "" if event is None else encode_event(event).decode()[:LONGEST_TEXT]
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
