@@ -66,6 +66,18 @@ def test_a_table_is_a_frame_and_its_description_is_sent(agent, loaded, folder):
     assert "Rome" not in str(list(run.log))
 
 
+def test_two_files_cannot_become_one_frame(agent, loaded, folder):
+    for place in ("a", "b"):
+        (folder / place).mkdir()
+        (folder / place / "city.csv").write_bytes(CSV)
+    line = "-m model --attach a/city.csv --attach"
+    for _ in range(2):
+        with pytest.raises(AgentCellError, match=r"b/city\.csv would replace a/city\.csv in city"):
+            agent(f"{line} b/city.csv", "?", model=Asked(["ok"]))
+    agent(f"{line} other=b/city.csv --attach a/city.csv", "?", model=Asked(["ok"]))
+    assert len(loaded.user_ns["other"]) == len(loaded.user_ns["city"]) == 2
+
+
 def test_tools_and_expressions_of_the_cell_see_the_frame(agent, folder):
     (folder / "a.csv").write_bytes(CSV)
     model = Asked([calling("python", code="len(a)"), "Done."])

@@ -145,6 +145,12 @@ def test_only_output_below_the_runs_card_counts(notebook):
     assert OTHER not in html
 
 
+def test_a_json_list_beside_a_table_is_no_text_in_lines(notebook):
+    shown = output({"text/html": ["<b>", "x</b>"], "application/json": [1, 2]})
+    [data] = find_displays(runs(notebook(card("r1"), shown))[0])
+    assert data == {"text/html": "<b>x</b>", "application/json": [1, 2]}
+
+
 def test_lines_of_text_are_not_repeated(notebook):
     path = notebook(
         card("r1"),

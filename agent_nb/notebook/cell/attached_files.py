@@ -74,9 +74,10 @@ class Attached(msgspec.Struct, frozen=True):
         """
         clean = partial(redact_text, secrets=collect_secrets())
         mentions, texts = list(self.mentions), []
+        sources: dict[str, str] = {}  # name of a frame -> the file that it comes from
         for file in self.files:
             if file.is_table:
-                names = _load_table(file, shell)
+                names = _load_table(file, shell, sources)
                 mentions += [Mention("", "variable", name) for name in names]
                 listed = ", ".join(f"`{name}`" for name in names)
                 texts.append(f"File {one_name(file.name, clean)}: read into {listed}.")
@@ -146,19 +147,25 @@ def _read_file(name: str, path: Path, *, is_table: bool) -> bytes | None:
     return data
 
 
-def _load_table(file: AttachedFile, shell: Any) -> list[str]:
+def _load_table(file: AttachedFile, shell: Any, sources: dict[str, str]) -> list[str]:
     """Read a table into the namespace of a shell; return the names of its frames.
 
-    Raises UsageError if it cannot be read, or if a name belongs to a variable of the user.
+    The names are added to `sources`: name -> file. Raises UsageError if the table cannot be read,
+    or if a name belongs to a variable of the user or to another file of the cell.
     """
     namespace: dict[str, Any] = shell.user_ns
     frames = read_tables(file.name, file.data, choose_library(namespace))
     by_name = dict(zip(_name_frames(file, list(frames)), frames.values(), strict=True))
     loaded = _by_shell.setdefault(shell, {})
     for name in by_name:
+        replaced = ""
         if name in namespace and name not in loaded:
+            replaced = f"your variable {name}"
+        elif sources.setdefault(name, file.name) != file.name:
+            replaced = f"{sources[name]} in {name}"
+        if replaced:
             raise UsageError(
-                f"--attach {file.name} would replace your variable {name}. Give the frame another name: --attach NAME={file.name}"
+                f"--attach {file.name} would replace {replaced}. Give the frame another name: --attach NAME={file.name}"
             )
     for name, frame in by_name.items():
         bound = namespace.get(name)

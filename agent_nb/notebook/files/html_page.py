@@ -90,9 +90,14 @@ def find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
             card = str(run_id or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
-                mime: "".join(value) if isinstance(value, list) else value
+                mime: "".join(map(str, value)) if _is_in_lines(mime, value) else value
                 for mime, value in data.items()
             }
+
+
+def _is_in_lines(mime: str, value: Any) -> bool:
+    """Return whether a value of a mime bundle is a text that the file holds as a list of lines."""
+    return isinstance(value, list) and not mime.endswith("json")  # JSON may be a list itself
 
 
 def _read_outputs(path: str, cell: str) -> list[Output]:
