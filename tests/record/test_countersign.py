@@ -609,6 +609,8 @@ def test_a_request_without_proof_names_no_signed_records():
         "def variables(:",
         "get_ipython().user_ns['vari' + 'ables'] = f",
         "setattr(module, 'vari' + 'ables', f)",
+        "get_ipython().push({'vari' + 'ables': f})",
+        "eval('ex' + 'ec')('def vari' + 'ables(): ...')",
         "vars()['vari' + 'ables'] = f",
         "%%debug\ndef variables(): pass",
         "%%memit -r 1\ndef variables(): pass",

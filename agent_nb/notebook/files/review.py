@@ -55,7 +55,7 @@ SHORT = 300  # characters of the arguments of a call on one line
 # code that may define a name which its text does not contain
 _ANY_NAME = re.compile(
     r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b"
-    r"|\b(?:exec|globals|locals|vars|setattr|user_ns|__dict__)\b",
+    r"|\b(?:exec|eval|globals|locals|vars|setattr|get_ipython|user_ns|__dict__)\b",
     re.MULTILINE,
 )
 _PROMPT_CODE = re.compile(r"\{\{|--map\b")  # in an agent cell: it evaluates an expression
