@@ -80,7 +80,5 @@ def install_transformer(shell: Any) -> None:
 
 def uninstall_transformer(shell: Any) -> None:
     """Remove the transformer from an IPython shell."""
-    cleanup = shell.input_transformers_cleanup
-    cleanup[:] = [t for t in cleanup if t is not rewrite]
-    post = shell.input_transformers_post
-    post[:] = [t for t in post if t is not await_attach]
+    for transformers in (shell.input_transformers_cleanup, shell.input_transformers_post):
+        transformers[:] = [t for t in transformers if t not in (rewrite, await_attach)]

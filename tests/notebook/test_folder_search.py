@@ -84,16 +84,16 @@ def test_several_matches_are_named_and_none_is_taken(write, library):
 def test_one_line_says_that_nothing_is_replayed_beside_a_copy(write, library):
     write("a.ipynb", AGENT, **recorded("a"))
     write("copy.ipynb", AGENT, **recorded("a"))
-    words = library.ambiguity_warning(RUN)
+    words = library.finder.ambiguity_warning(RUN)
     assert words.startswith("Nothing is replayed. ")
     assert "a.ipynb and copy.ipynb" in words
-    assert library.ambiguity_warning(RUN) == ""
+    assert library.finder.ambiguity_warning(RUN) == ""
 
 
 def test_copies_without_records_are_no_news(write, library):
     write("a.ipynb", AGENT)
     write("copy.ipynb", AGENT)
-    assert library.ambiguity_warning(RUN) == ""
+    assert library.finder.ambiguity_warning(RUN) == ""
 
 
 def test_where_there_is_none_the_variable_is_named(write, library):

@@ -16,7 +16,8 @@ from agent_nb.agent import history as context
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.replay_check import ReplayStrictness
 from agent_nb.errors import UsageError
-from agent_nb.notebook.files.library import select_cell_records
+from agent_nb.notebook.files.notebook_file import NotebookFile
+from agent_nb.notebook.identity import Cell
 from agent_nb.record.fingerprint import Digests
 from agent_nb.record.match import Match
 from agent_nb.record.normalize import normalize_value
@@ -237,26 +238,30 @@ class TestMatching:
         assert len({base.hash, *(Digests({**base, name: "0"}).hash for name in base)}) == 6
 
 
+NOW, BEFORE = (Cell(key="k", body=body).text_hash for body in ("now", "before"))
 RUNS = {
-    "a": [{"id": "1", "source": "s"}],
-    "b": [{"id": "2", "source": "s"}, {"id": "3", "source": "old"}],
+    "a": [{"id": "1", "source": NOW}],
+    "b": [{"id": "2", "source": NOW}, {"id": "3", "source": BEFORE}],
 }
 
 
 class TestCandidates:
-    def test_by_cell_id(self):
-        assert [r["id"] for r in select_cell_records(RUNS, cell="b")] == ["2", "3"]
+    def ids(self, **cell):
+        file = NotebookFile(runs=RUNS, cell_ids=["b", "a"])
+        return [r["id"] for r in file.records_of(Cell(key="k", **cell))]
 
-    @pytest.mark.parametrize(("occurrence", "ids"), [(1, ["2"]), (2, ["1"]), (3, []), (0, [])])
+    def test_by_cell_id(self):
+        assert self.ids(id="b") == ["2", "3"]
+
+    @pytest.mark.parametrize(("occurrence", "ids"), [(1, ["2"]), (2, ["1"]), (3, [])])
     def test_by_text_and_occurrence_in_the_order_of_the_notebook(self, occurrence, ids):
-        found = select_cell_records(RUNS, source="s", occurrence=occurrence, order=["b", "a"])
-        assert [r["id"] for r in found] == ids
+        assert self.ids(body="now", occurrence=occurrence) == ids
 
     def test_an_unknown_cell_falls_back_to_its_text(self):
-        assert [r["id"] for r in select_cell_records(RUNS, cell="new", source="old")] == ["3"]
+        assert self.ids(id="new", body="before") == ["3"]
 
-    def test_no_text_finds_nothing(self):
-        assert select_cell_records(RUNS) == []
+    def test_another_text_finds_nothing(self):
+        assert self.ids(body="other") == []
 
 
 class TestPlaying:

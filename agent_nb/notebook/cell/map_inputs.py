@@ -140,14 +140,12 @@ def is_map_stream(stream: Stream) -> TypeGuard[MapStream]:
 
 
 def use_known_rows(
-    stream: Stream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
+    stream: MapStream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
 ) -> None:
-    """Let a stream that is a map use the rows that the user's own or trusted records answer.
+    """Let a map use the rows that the user's own or trusted records answer.
 
-    `live`: all rows are asked anew, even those in the map's store. Other streams do not change.
+    `live`: all rows are asked anew, even those in the map's store.
     """
-    if not is_map_stream(stream):
-        return
     if live:
         stream.forget()
         return

@@ -44,7 +44,7 @@ from ...tools import current_call
 from ...wire import redact_value
 from ..session import find_session
 from . import executions
-from .map_inputs import explain_unplayable, unreplayed_error, use_known_rows
+from .map_inputs import explain_unplayable, is_map_stream, unreplayed_error, use_known_rows
 from .publish import publish_display
 from .rerun import changed_variables_error, replay_strictness, rerun_mode, trusted_records
 from .summary import summarize_replay, summarize_run
@@ -80,7 +80,7 @@ class Recorder:
         self._context = contextvars.copy_context()
         if read_launch().why_not_live:
             self._play()
-        elif stream.is_map:
+        elif is_map_stream(stream):
             live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
             records = self.library.records_of(self.cell)
             use_known_rows(stream, records, live=live, trust=trust)

@@ -237,7 +237,7 @@ class CellRun:
             decide = partial(decide_replay, rules, records, agent, inputs, find_changes)
             choice = self._inputs.choose_replay(decide, records, rules)
             not_replayed = choice.turns is None and mode != "live"
-            if not_replayed and (warning := library.ambiguity_warning(self.cell)):
+            if not_replayed and (warning := library.finder.ambiguity_warning(self.cell)):
                 print_warning(warning)
             return msgspec.structs.replace(choice, reason=prompt.why_replayed)
         except UsageError:

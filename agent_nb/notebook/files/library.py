@@ -49,7 +49,6 @@ class Library:
         self._forgotten: set[str] = set()  # run ids
         self._file = NO_FILE  # as it was read last
         self._file_stamp: tuple[str, int, int] | None = None  # its path, time in ns and size then
-        self._warned = False
 
     def keep_record(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`; from any thread."""
@@ -109,12 +108,6 @@ class Library:
         self._forgotten |= ids
         return sorted(ids)
 
-    def ambiguity_warning(self, cell: Cell) -> str:
-        """Return `NotebookFinder.ambiguity_warning`, but only once in a kernel."""
-        text = "" if self._warned else self.finder.ambiguity_warning(cell)
-        self._warned = self._warned or bool(text)
-        return text
-
     def read_file(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = True) -> NotebookFile:
         """Return what the notebook's file holds; `options`, `ask`: see `NotebookFinder.path`."""
         path = self.finder.path(options, ask=ask)
@@ -161,15 +154,7 @@ class Library:
             return [Payloads.attach(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self.finder.search(cell)
-        file = self.read_file(cell.runner_options)
-        has_true_id = bool(cell.id) and not file.made_up_ids
-        return select_cell_records(
-            file.runs,
-            cell=file.id_of(cell),
-            source=cell.text_hash,
-            occurrence=1 if has_true_id else cell.occurrence,
-            order=file.cell_ids,
-        )
+        return self.read_file(cell.runner_options).records_of(cell)
 
     def _drop_repeats(self, records: Iterable[Record]) -> list[Record]:
         """Return the first record of each run that is not forgotten."""
@@ -188,26 +173,3 @@ def countersigned_hashes(options: RunnerOptions) -> frozenset[str]:
 def _identify(record: Record) -> tuple[str, str]:
     """Return the id of a record's run and its hash."""
     return str(record.get("id")), str(record.get("hash"))
-
-
-def select_cell_records(
-    runs: Mapping[str, Sequence[Record]],
-    *,
-    cell: str = "",
-    source: str = "",
-    occurrence: int = 1,
-    order: Sequence[str] = (),
-) -> list[Record]:
-    """Return the records of one cell, in the order of `runs`.
-
-    A cell is found by its id, else by the hash `source` of its text: the `occurrence`-th cell with
-    that text counts. (Some front ends send no ids, and some tools renumber the cells.) `runs`:
-    whole records by cell id. `order`: cell ids in notebook order.
-    """
-    if runs.get(cell):
-        return list(runs[cell])
-    index = {name: n for n, name in enumerate(order)}
-    ordered = sorted(runs, key=lambda name: index.get(name, len(index)))
-    of_text = ([r for r in runs[name] if source and r.get("source") == source] for name in ordered)
-    matching = [listed for listed in of_text if listed]
-    return matching[occurrence - 1] if 0 < occurrence <= len(matching) else []

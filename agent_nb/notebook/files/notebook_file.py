@@ -62,6 +62,23 @@ class NotebookFile(msgspec.Struct, frozen=True):
         # `occurrence` counts from 1
         return ids[cell.occurrence - 1] if cell.occurrence <= len(ids) else ""
 
+    def records_of(self, cell: Cell) -> list[Record]:
+        """Return the records of a cell, found by its id, else by its text.
+
+        Of several cells with this text, `cell.occurrence` says which if the cell has no true id.
+        (Some front ends send no ids, and some tools renumber the cells.)
+        """
+        if by_id := self.runs.get(self.id_of(cell)):
+            return list(by_id)
+        has_true_id = bool(cell.id) and not self.made_up_ids
+        occurrence = 1 if has_true_id else cell.occurrence
+        position = {name: n for n, name in enumerate(self.cell_ids)}
+        ordered = sorted(self.runs, key=lambda name: position.get(name, len(position)))
+        digest = cell.text_hash
+        of_text = ([r for r in self.runs[name] if r.get("source") == digest] for name in ordered)
+        matching = [listed for listed in of_text if listed]
+        return matching[occurrence - 1] if occurrence <= len(matching) else []
+
     def is_turn_of(self, id_: str, record: Record) -> bool:
         """Return whether a recorded run counts as the turn of the cell with the id `id_`.
 

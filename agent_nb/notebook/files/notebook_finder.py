@@ -43,6 +43,7 @@ class NotebookFinder:
         self._ask_at = 0.0  # when servers are asked next, by the monotonic clock
         self._folder = FolderSearch(_start_folder(namespace))
         self._in_folder: Path | None = None  # the notebook that `search` found
+        self._warned = False  # `ambiguity_warning` has returned its warning
 
     def path(self, options: RunnerOptions = NO_OPTIONS, *, ask: bool = False) -> Path | None:
         """Return the path of the notebook, None if it is unknown.
@@ -76,14 +77,14 @@ class NotebookFinder:
         return AMBIGUOUS.format(names=_join_names([p.name for p in paths])) if paths else UNKNOWN
 
     def ambiguity_warning(self, cell: Cell) -> str:
-        """Return a warning that nothing is replayed because several notebooks hold the cell.
+        """Return a warning, once, that nothing is replayed because several notebooks hold the cell.
 
         "" if that is not so, or if none of them has a record that could be replayed.
         """
-        if self.path(cell.runner_options) is not None:
+        if self._warned or self.path(cell.runner_options) is not None:
             return ""
-        recorded = any(read_notebook_file(path).runs for path in self._find_holders(cell))
-        return f"Nothing is replayed. {self.advice(cell)}" if recorded else ""
+        self._warned = any(read_notebook_file(path).runs for path in self._find_holders(cell))
+        return f"Nothing is replayed. {self.advice(cell)}" if self._warned else ""
 
     def _find_holders(self, cell: Cell) -> list[Path]:
         """Return the notebooks of the start folder that hold a cell; a terminal has none."""

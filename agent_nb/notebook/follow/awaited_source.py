@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +27,7 @@ from ..identity import Cells
 from ..notices import make_printable
 from ..options import Options
 from ..session import find_session
-from .cards import Cards, are_equal, are_equal_but_for_times
+from .cards import Cards, are_equal_but_for_times
 
 DETACHED = "The viewer detached; the run went on."
 
@@ -86,7 +87,7 @@ class AwaitedSource(CellScreen):
             can_click=can_click_now(shell, cell),
             title=lambda: followed.title,
             earlier=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
-            are_same=are_equal_but_for_times if followed.live else are_equal,
+            are_same=are_equal_but_for_times if followed.live else operator.eq,
         )
         followed.set_run_callback(self._cards.open)
         for log in followed.logs:

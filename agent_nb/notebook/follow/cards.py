@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -30,11 +31,6 @@ from ..options import Options
 
 MOST_RUNS = 20  # of one source that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # fields of events that depend on when they arrived
-
-
-def are_equal(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
-    """Return whether two runs are equal in every field."""
-    return list(recorded) == list(fresh)
 
 
 def are_equal_but_for_times(recorded: Sequence[Event], fresh: Sequence[Event]) -> bool:
@@ -67,7 +63,7 @@ class Cards:
         can_click: bool,
         title: Callable[[], str],
         earlier: Sequence[Record] = (),
-        are_same: Callable[[Sequence[Event], Sequence[Event]], bool] = are_equal,
+        are_same: Callable[[Sequence[Event], Sequence[Event]], bool] = operator.eq,
         strict: bool = False,
     ) -> None:
         self._cell, self._options, self._title = cell, options, title
@@ -109,7 +105,9 @@ class Cards:
     def _close_display(self, display: Display, run: Run) -> None:
         """Close the display of a run with an equal earlier record, else with a new record."""
         title, is_recorded = self._title(), self._options.record
-        equal = next((r for r in self._earlier if self._are_same(events_of(r), run.log)), None)
+        equal = next(
+            (r for r in self._earlier if self._are_same(events_of(r), list(run.log))), None
+        )
         shown = Run(log_of(equal)) if equal is not None else run
         record: dict[str, Any] = {}
         if is_recorded:
