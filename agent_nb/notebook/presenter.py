@@ -4,8 +4,8 @@ Why: an agent must not import the notebook, yet a cell shows the runs that its c
 `agent_nb/__init__.py` names this module, and the agent imports it by that name when it is needed.
 """
 
-from .cell.awaited_run import cell_host as find_host
-from .cell.awaited_run import cell_screen as make_screen
+from .cell.awaited_run import find_cell_host as find_host
+from .cell.awaited_run import make_cell_screen as make_screen
 from .cell.context import of_running_cell as gather_context
 from .cell.recording import begin_recording
 from .cell.show_run import display_run as show_run

@@ -7,7 +7,7 @@ Rules
   loop, or in code whose output is captured for a model.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
 - The ended run displays itself as one line in its cell, in later cells as cards again.
-- The agent uses the cell's own event loop; its tools run as jobs beside the cell (`cell_host`).
+- The agent uses the cell's own event loop; its tools run as jobs beside the cell (`find_cell_host`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..session import find_session
 from . import executions
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
 from .capture import is_capturing, show_in_cards
+from .cell_screen import CellScreen, screen_without_cards
 from .display import Display, show_unrecorded, warn_of_faults
 from .event_file import write_events
 from .frontend import can_click_now, can_ever_click
 from .interrupts import Interrupts
-from .kernel_interrupts import CellScreen, screen_without_cards
-from .main_thread import MainThread, in_loop, self_driven_host
+from .main_thread import MainThread, self_driven_host
 from .map_inputs import publish_map
 from .offered_cells import ChosenCell
 from .publish import guard_displays
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...agent import Screen, Stream
 
 
-def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
+def make_cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
     """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
     With the view None, or "auto" in a terminal, it has no cards and handles interrupts only. If the
@@ -64,14 +64,14 @@ def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
     return AwaitedRun(stream, shell, view_options(view))
 
 
-def cell_host(screen: Screen | None) -> MainThread | None:
+def find_cell_host(screen: Screen | None) -> MainThread | None:
     """Return the `agent.display.CellHost` of the running cell, None where none runs.
 
     The run shares the cell's event loop, so its jobs are tasks beside the cell. They are stopped by
     the interrupts of `screen`, if the cell awaits the run.
     """
     shell = _find_shell()
-    if shell is None or screen_without_cards(shell) is None or not in_loop():
+    if shell is None or screen_without_cards(shell) is None:
         return None
     secrets = collect_secrets()
     if isinstance(screen, CellScreen):

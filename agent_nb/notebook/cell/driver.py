@@ -57,7 +57,11 @@ class Driver:
     def __init__(
         self, shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
     ) -> None:
-        self._loop = _running_loop()
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            advice = "In a terminal: %autoawait asyncio"
+            raise UsageError(f"%%agent needs an asyncio event loop. {advice}") from None
         self._woken = self._loop.create_future()
         self.interrupts = interrupts
         self.host = MainThread(shell, interrupts, self._wake, clean)
@@ -190,13 +194,3 @@ class Driver:
     def _set_woken(self) -> None:
         if not self._woken.done():
             self._woken.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of this thread. Raises UsageError without one."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise UsageError(
-            "%%agent needs an asyncio event loop. In a terminal: %autoawait asyncio"
-        ) from None

@@ -253,9 +253,12 @@ class MainThread:
 
 def self_driven_host(
     shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
-) -> MainThread:
-    """Return a host that starts its own jobs, for a run on the cell's loop."""
-    loop = asyncio.get_running_loop()
+) -> MainThread | None:
+    """Return a host that starts its own jobs, for a run on the cell's loop; None without a loop."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
     def wake() -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -263,15 +266,6 @@ def self_driven_host(
 
     host = MainThread(shell, interrupts, wake, clean)
     return host
-
-
-def in_loop() -> bool:
-    """Return whether an event loop runs on this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _cancel_task(job: Job) -> None:

@@ -18,9 +18,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from ...events import EventLog
+from ..cell.cell_screen import CellScreen, screen_without_cards
 from ..cell.display import Actions
 from ..cell.frontend import can_click_now
-from ..cell.kernel_interrupts import CellScreen, screen_without_cards
 from ..cell.rerun import rerun_mode
 from ..files.library import Library
 from ..identity import Cells
