@@ -48,7 +48,7 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     `model` is what the server saves: a dict with the notebook under `content`, changed in place.
     The live view of a run that goes on stays, and its static form says that it goes on. Return
     whether a view changed, or the notebook holds metadata or records of this package; those of a
-    newer format stay as they are and do not count.
+    newer format do not change and do not count.
     """
     nb = model.get("content") if isinstance(model, dict) else None
     if not isinstance(nb, dict) or model.get("type") != "notebook":

@@ -6,7 +6,7 @@ the present state of the run: it goes on, it waits for an approval, or its kerne
 Rules
 - The state of a run is read from its journal. Without one (another machine) a form stays, but a
   saved page of a run in progress then says that the end is unknown.
-- An output gives only the run's id and whether it is such a page; a notebook may forge the rest.
+- Only the run's id, and whether it is such a page, is read from an output, which may be forged.
 - An error leaves the form as it was: the notebook is saved all the same.
 """
 

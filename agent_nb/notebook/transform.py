@@ -41,8 +41,8 @@ def rewrite(lines: list[str]) -> list[str]:
 def await_attach(lines: list[str]) -> list[str]:
     """Return the lines of a cell with `%agent attach` awaited; IPython has parsed its magics.
 
-    An indented one stays as it is. A semicolon keeps IPython from displaying the run as the line's
-    value: its cards are there.
+    An indented one does not change. A semicolon keeps IPython from displaying the run as the line's
+    value: the cell shows the run's cards already.
     """
     return [_await_attach(line) for line in lines]
 

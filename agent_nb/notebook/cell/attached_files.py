@@ -4,8 +4,8 @@ Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
 - A name means a variable, else a file.
-- The ending makes a file a table or a picture, the first bytes also a picture; the rest must be
-  text, else it is an error.
+- The ending shows whether a file is a table or a picture; its first bytes may show a picture, too.
+  Any other file must be text.
 - A frame is called like its file, or `NAME` in `--attach NAME=FILE`; of several sheets, each adds
   its name.
 - A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,

@@ -3,11 +3,11 @@
 Why: a run begun by Python code should be as easy to read, stop and answer as a `%%agent` cell.
 
 Rules
-- Only a run that the cell itself awaits is shown, not one inside a tool, on another thread or event
-  loop, or in code whose output is captured for a model.
+- Only a run that the cell itself awaits is shown. Runs inside a tool, on another thread or event
+  loop, or in code whose output is captured for a model have no cards.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
 - The ended run displays itself as one line in its cell, in later cells as cards again.
-- The agent uses the cell's own event loop; its tools run as jobs beside the cell (`find_cell_host`).
+- The agent uses the cell's own event loop; its tools are jobs beside the cell (`find_cell_host`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Rules
   nothing about the notebook.
 - Modules and imported functions and classes do not count as variables.
 - No code of the described objects runs (`tools.describe`).
-- Mentions and attached files (`mentioned`) are described in every mode, before the rest.
+- Mentions and attached files (`mentioned`) are described in every mode, before all else.
 - All texts pass the secret filter before they are cut.
 """
 

@@ -1,7 +1,7 @@
 """Run an agent on its own thread and event loop while the cell awaits it.
 
-Why: the kernel's thread must stay free for messages (clicks), for tools that need it and for
-interrupts, and the agent must not depend on how a kernel runs its loop.
+Why: the kernel's thread must stay free for clicks, interrupts, and the tools that run on it. And
+the agent must not depend on how a kernel runs its loop.
 
 Rules
 - Brief work is a task on the cell's own loop: a thread costs more than the replay of a small cell.

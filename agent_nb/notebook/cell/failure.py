@@ -1,7 +1,7 @@
 """The error of a failed cell: one line instead of a traceback through this package.
 
-Why: a cell whose run could not start or ended in an error must count as failed (Run All stops, CI
-is red), but the frames of this package do not help the user.
+Why: a cell must count as failed if its run could not start or ended in an error: Run All stops, CI
+is red. The frames of this package would not help the user.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Handle SIGINT while a cell runs: "interrupt the kernel" stops the run, whatever the main thread
-executes.
+"""Handle SIGINT while a cell runs: "interrupt the kernel" stops the run whether the main thread
+waits, runs our code or the user's.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
 loop, which kills the kernel; ipykernel's handler never reaches blocking code. Here a press only

@@ -90,8 +90,8 @@ class MainThread:
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
 
-        Raises what it raises, Cancelled if the user interrupted it, ToolError if it tried to exit,
-        and EOFError if it asked at a keyboard that the front end does not offer.
+        Raises the exception of `function`, Cancelled if the user interrupted it, ToolError if it
+        tried to exit, and EOFError if it called `input()` where the front end has no keyboard.
         """
 
         async def work(job: Job) -> tuple[Any, Fault]:

@@ -8,7 +8,7 @@ Rules
   mode `auto`).
 - Else rows that trusted records or the store answer are reused; `--live` asks all anew.
 - Where nothing runs live, a row without a record is an error that names it.
-- The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
+- However the map ended, it is left in `_map`, and its frame in the variable of `-o`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ tools must never reach them.
 
 Rules
 - This module is imported when the extension loads; slow imports wait until something is shown.
-- Only `publish_display` shows records. Our marks, a record's mime type and our key in metadata, are
-  removed from everything else that a guarded shell displays, so that no tool can forge a run in a
-  saved output.
+- Only `publish_display` shows records. From everything else that a guarded shell displays, the mime
+  type of records and our key in metadata are removed, so that no tool can forge a run.
 """
 
 from __future__ import annotations

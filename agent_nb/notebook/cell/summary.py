@@ -80,7 +80,7 @@ def summarize_replay(played: Played) -> dict[str, Any]:
     if played.checked is not None:
         checked = msgspec.to_builtins(played.checked)
         numbers |= {name: listed for name, listed in checked.items() if listed}
-    # most replays have no text to redact, and collecting the secrets costs more than the rest here
+    # most replays have no text to redact, and collecting the secrets costs more than all else here
     without_text = all(isinstance(value, int) for value in numbers.values())
     return numbers if without_text else dict(_redact_and_cut(numbers, collect_secrets()))
 

@@ -9,8 +9,8 @@ Rules
 - A cell that one side removed and the other changed stays, as a conflict.
 - Conflict markers stand inside a source, so the file always stays a notebook.
 - Of other values that both sides changed, ours stays, and the conflict is named.
-- Cells are matched by id. A cell without an id gets the id of a cell with the same text in another
-  version, else an id made from its text, which is removed afterwards.
+- Cells are matched by id. A cell without one gets the id of a cell with the same text in another
+  version, else an id made from its text. Ids made from texts are removed after the merge.
 """
 
 from __future__ import annotations

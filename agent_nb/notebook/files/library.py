@@ -125,8 +125,8 @@ class Library:
     def recorded_turns(self, cell: Cell, conversation: str) -> list[Turn]:
         """Return the recorded turns of `conversation` in the cells above, in notebook order.
 
-        Empty if a runner sent the records of the cell, because the runner executes the cells above
-        it anyway, and if the cell has no id or the file does not hold it.
+        Empty if the cell has no id or the file does not hold it. Also empty if a runner sent the
+        records of the cell, since the runner executes the cells above anyway.
         """
         file = self.read_file(cell.runner_options)
         cell_id = file.id_of(cell) if cell.id else ""

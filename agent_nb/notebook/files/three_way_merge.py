@@ -1,5 +1,5 @@
-"""Make three versions of a notebook agree on outputs and records, so that `cell_merge` can merge
-the rest.
+"""Make three versions of a notebook agree on outputs and records, before `cell_merge` merges
+their cells.
 
 Why: outputs, records and execution counts are one result; lines mixed from two results would show a
 notebook that has never run.
@@ -13,7 +13,7 @@ Rules
   only theirs changed the text of the cell. Otherwise ours are taken.
 - Metadata that execution writes for the whole notebook (`EXECUTION_KEYS`) comes from the side that
   changed it, else from ours.
-- A cell that shares its id with another is left as it is.
+- A cell that shares its id with another one does not change.
 """
 
 from __future__ import annotations

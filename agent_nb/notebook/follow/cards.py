@@ -138,7 +138,7 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run; its start is now, whatever its events say."""
+    """Return the unsigned record of an imported run; the present time counts as its start."""
     provenance = Provenance(
         cell=cell.id, source=cell.text_hash, conversation=Provenance.NO_CONVERSATION
     )
