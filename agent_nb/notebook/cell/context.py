@@ -32,7 +32,6 @@ from . import context_cells, executions
 from .mentioned import NO_REFERENCES, References
 from .ran_cells import RanCell
 
-DEFAULT: Mode = "auto"
 MOST_TOKENS = 4_000  # of variables and cells together; the cells get what the variables leave
 MOST_RECORDED = 200  # variables whose descriptions are recorded, to find out later what changed
 _NOTEBOOK = "You answer below a cell of a Jupyter notebook, in Markdown. Be brief."
@@ -128,7 +127,7 @@ def of_running_cell(
         return Context()
     session = find_session(shell)
     if session is None:
-        return build_context(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
+        return build_context(shell, mode or "auto", tools, prompt, hosted=hosted)
     cell, library = executions.executions_of(shell).current().cell, session.library
 
     def above() -> list[RanCell]:

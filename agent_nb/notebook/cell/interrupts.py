@@ -154,7 +154,11 @@ class Interrupts:
         with self._lock:
             if self._thread and self._job is job:
                 self._signalled = job
-                _signal_thread(self._thread)
+                # sent to this thread, so that its system call returns; on Windows marked as pending
+                if hasattr(signal, "pthread_kill"):
+                    signal.pthread_kill(self._thread, signal.SIGINT)
+                else:
+                    signal.raise_signal(signal.SIGINT)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         """Handle SIGINT: a press, or the signal of `break_job`."""
@@ -202,11 +206,3 @@ class Interrupts:
 _GUARDS: frozenset[CodeType] = frozenset(
     {Interrupts.guard.__code__, Interrupts.guard_async.__code__}
 )
-
-
-def _signal_thread(ident: int) -> None:
-    """Send SIGINT to one thread so that its system call returns; else mark the signal pending."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(ident, signal.SIGINT)
-    else:
-        signal.raise_signal(signal.SIGINT)

@@ -16,23 +16,19 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools import CallDisplays, Collector, Outcome, convert_error, current_call, enter_call
-from .capture import capture_job
+from .code_cell import format_traceback, run_code
 from .interrupts import Interrupts
-from .open_figures import add_open_figures, find_open_figures
 
 Fault = BaseException | None  # the exception of a job; None if it returned a value
-LONGEST_TRACEBACK = 6000  # characters of a traceback that a model reads
 
 
 class Job:
@@ -129,7 +125,7 @@ class MainThread:
         displays = CallDisplays(write, show, self._clean)
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            cell = self._run_code(code, write, displays)
+            cell = run_code(self._shell, code, write, self._interrupts.checkpoint, displays)
             return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
@@ -138,34 +134,9 @@ class MainThread:
         if fault is not None and _is_stop(fault):
             outcome = displays.add_to(convert_error(fault))
         elif fault is not None:
-            outcome = displays.add_to(Outcome("error", self._format_traceback(fault)))
+            outcome = displays.add_to(Outcome("error", format_traceback(fault, self.namespace())))
         duration = round(time.perf_counter() - start, 3)
         return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
-
-    async def _run_code(
-        self, code: str, on_text: Callable[[str], None], displays: CallDisplays
-    ) -> Outcome:
-        """Run code as a cell with its output captured. Raises what the code raises."""
-        shell, checkpoint = self._shell, self._interrupts.checkpoint
-        with capture_job(shell, on_text, checkpoint, displays) as capture:
-            in_terminal = getattr(shell, "kernel", None) is None
-            already_open = find_open_figures() if in_terminal else []
-            transformed = shell.transform_cell(code)
-            result = None
-            try:
-                result = await shell.run_cell_async(
-                    code, store_history=False, transformed_cell=transformed
-                )
-            finally:
-                # run_cell_async leaves these two events to its caller; the first one shows figures.
-                shell.events.trigger("post_execute")
-                shell.events.trigger("post_run_cell", result)
-                if in_terminal:
-                    add_open_figures(displays, already_open)
-            fault = result.error_before_exec or result.error_in_exec
-            if fault is not None:
-                raise fault
-            return capture.outcome(transformed)
 
     async def _submit(
         self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]
@@ -229,26 +200,6 @@ class MainThread:
             job.deliver(None, Cancelled("user", "the cell has ended"))
         if self._running is not None:
             _cancel_task(self._running)
-
-    def _format_traceback(self, fault: BaseException) -> str:
-        """Return a short traceback from the first frame of the user's namespace on.
-
-        The names of cell files become `<cell>`, the home folder `~`; there are no colours.
-        """
-        start = fault.__traceback__
-        files = {fault.filename or ""} if isinstance(fault, SyntaxError) else set[str]()
-        while start is not None and start.tb_frame.f_globals is not self._shell.user_ns:
-            start = start.tb_next
-        frame = start
-        while frame is not None:
-            if frame.tb_frame.f_globals is self._shell.user_ns:
-                files.add(frame.tb_frame.f_code.co_filename)
-            frame = frame.tb_next
-        text = "".join(traceback.format_exception(type(fault), fault, start, chain=False))
-        for name in files - {""}:
-            text = text.replace(name, "<cell>")
-        home = str(Path.home())
-        return (text.replace(home, "~") if len(home) > 1 else text)[-LONGEST_TRACEBACK:].rstrip()
 
 
 def self_driven_host(

@@ -34,7 +34,6 @@ from ..notices import format_date
 from ..option_table import RERUNS
 from ..options import Options
 
-DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
 RECORD_IT = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell with --live."
 
@@ -97,7 +96,7 @@ def rerun_mode(option: str, cell: Cell) -> str:
     if read_launch().why_not_live:
         return "replay"
     by_rank = (cell.runner_options.get("rerun"), option, os.environ.get(Launch.RERUN))
-    return next((str(mode) for mode in by_rank if mode in RERUNS), DEFAULT)
+    return next((str(mode) for mode in by_rank if mode in RERUNS), "auto")
 
 
 def trusted_records(cell: Cell) -> bool | frozenset[str]:

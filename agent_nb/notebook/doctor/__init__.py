@@ -121,7 +121,7 @@ def _check_kernels() -> Iterator[Finding]:
         todo = "pip install ipykernel && python -m ipykernel install --user"
         yield Finding("kernels", "broken", "there is no Python kernel", todo)
     # one usable kernel is enough for runs
-    any_usable = any(kernel.python.usable for kernel in kernels.values())
+    any_usable = any(python.usable for _, python in kernels.values())
     unusable: State = "missing" if any_usable else "broken"
     for name, (path, installed) in kernels.items():
         topic, python = f"kernel {name}", shorten_path(Path(path))

@@ -104,15 +104,8 @@ class KernelPython(msgspec.Struct, frozen=True):
         return not self.fault and "not installed" not in (self.ipykernel, self.agent_nb)
 
 
-class Kernel(NamedTuple):
-    """A Python kernel: the path of its Python, and what that has installed."""
-
-    path: str
-    python: KernelPython
-
-
-def probe_kernels() -> dict[str, Kernel]:
-    """Return each Python kernel by the name of its kernelspec."""
+def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
+    """Return (path of the Python, its versions) of each Python kernel, by its kernelspec's name."""
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
@@ -123,10 +116,7 @@ def probe_kernels() -> dict[str, Kernel]:
     }
     with ThreadPoolExecutor(len(paths) or 1) as pool:  # each takes about a second
         pythons = pool.map(_probe, paths.values())
-        return {
-            name: Kernel(path, python)
-            for (name, path), python in zip(paths.items(), pythons, strict=True)
-        }
+        return dict(zip(paths, zip(paths.values(), pythons, strict=True), strict=True))
 
 
 def _find_interpreter(spec: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from ...events import EventLog
 from ...external import attach, list_servers
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
+from ..cell.frontend import can_click_now
 from ..cell.interrupts import Interrupts
 from ..cell.rerun import rerun_mode
 from ..identity import Cell
@@ -125,9 +126,8 @@ class AttachRun(FollowRun):
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
         recorded = find_replayable(records)
-        make_cards = partial(
-            Cards, self.cell, self.options, can_click=self._can_click(), earlier=records
-        )
+        can_click = can_click_now(self.session.shell, self.cell)
+        make_cards = partial(Cards, self.cell, self.options, can_click=can_click, earlier=records)
         if mode == "replay":
             if recorded is None:
                 raise UsageError(NO_RECORD)

@@ -12,7 +12,6 @@ from ...agent import Run
 from ...errors import AgentStopped
 from ...events import EventLog
 from ...record import Provenance, Record, log_of
-from ..cell.frontend import can_click_now
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
 from ..identity import Cell
@@ -49,9 +48,6 @@ class FollowRun(ABC):
             for r in self.session.library.records_of(self.cell)
             if r.get("conversation") == Provenance.NO_CONVERSATION
         ]
-
-    def _can_click(self) -> bool:
-        return can_click_now(self.session.shell, self.cell)
 
     def _close_cards(self, cards: Cards, options: Options, detached: str = "") -> list[Run]:
         """Close the cards, and keep their runs and records in the session; return the runs.

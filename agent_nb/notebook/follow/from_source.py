@@ -27,6 +27,7 @@ from ..cell.display import Display
 from ..cell.driver import Driver, Work
 from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
+from ..cell.frontend import can_click_now
 from ..cell.interrupts import Interrupts
 from ..cell.prepare import read_prompt
 from ..cell.rerun import rerun_mode
@@ -105,7 +106,7 @@ class ForeignRun(FollowRun):
             self.cell,
             options,
             actions={"stop": driver.stop},
-            can_click=self._can_click(),
+            can_click=can_click_now(self.session.shell, self.cell),
             title=self._make_title,
             earlier=records,
             strict=mode == "replay",
