@@ -14,7 +14,7 @@ from functools import partial
 
 from ..errors import UsageError
 from .shared import OK, Arguments, existing_files, file_options
-from .terminal import keep_line_ends, pass_on, print_lines, write_checked
+from .terminal import pass_on, print_lines, read_and_write_utf_8, write_checked
 
 
 def pack_records(arguments: Arguments) -> int:
@@ -61,9 +61,9 @@ def _strip_filter() -> int:
     """Copy a notebook from stdin to stdout without its records; unchanged if it has none."""
     from ..record import NotebookRuns
 
-    keep_line_ends()
-    text = sys.stdin.read()
+    read_and_write_utf_8()
     try:
+        text = sys.stdin.read()
         nb = json.loads(text)
     except (ValueError, RecursionError) as fault:
         raise UsageError(f"stdin is not a notebook: {fault}") from fault

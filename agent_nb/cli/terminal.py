@@ -69,11 +69,11 @@ def stream_json(text: str) -> None:
         raise
 
 
-def keep_line_ends() -> None:
-    """Read stdin and write stdout from now on with their line ends as they are."""
+def read_and_write_utf_8() -> None:
+    """Read stdin and write stdout in UTF-8 from now on, and change no line ends."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(newline="")
+            stream.reconfigure(encoding="utf-8", errors=stream.errors, newline="")
 
 
 def pass_on(text: str) -> None:

@@ -193,6 +193,23 @@ def test_a_filtered_notebook_nested_too_deeply_is_an_error(capsys, monkeypatch):
     assert "stdin is not a notebook" in capsys.readouterr().err
 
 
+def test_a_filtered_notebook_is_utf_8_in_every_locale(monkeypatch):
+    text = json.dumps({"cells": [{"source": "\u00c1"}], "metadata": {}}, ensure_ascii=False)
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="cp1252")
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdin", stdin)
+    monkeypatch.setattr("sys.stdout", stdout)
+    assert main(["strip"]) == 0
+    stdout.flush()
+    assert stdout.buffer.getvalue() == text.encode()
+
+
+def test_a_filtered_file_that_is_not_utf_8_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), encoding="utf-8"))
+    assert main(["strip"]) == 2
+    assert "stdin is not a notebook" in capsys.readouterr().err
+
+
 @pytest.mark.few(28)
 @pytest.mark.parametrize("side", ["base", "ours", "theirs"])
 @pytest.mark.parametrize("odd", ODD)
