@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, add_flag, existing_files
-from .terminal import print_complaint, print_lines, write_output
+from .terminal import print_complaint, print_lines, read_and_write_utf_8, write_output
 
 
 def git_setup(arguments: Arguments) -> int:
@@ -40,6 +40,7 @@ def git_text(arguments: Arguments) -> int:
     from ..notebook import diff_text
     from ..record import load_notebook
 
+    read_and_write_utf_8()  # git takes the text for UTF-8 in every locale
     (path,) = existing_files([arguments.notebook])
     try:
         text = diff_text(load_notebook(path))

@@ -204,6 +204,17 @@ def test_a_filtered_notebook_is_utf_8_in_every_locale(monkeypatch):
     assert stdout.buffer.getvalue() == text.encode()
 
 
+def test_git_gets_a_notebook_as_utf_8_in_every_locale(monkeypatch, tmp_path):
+    path = tmp_path / "n.ipynb"
+    cell = {"cell_type": "code", "source": "\u00c1 \u2026", "metadata": {}, "outputs": []}
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}))
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdout", stdout)
+    assert main(["git-text", str(path)]) == 0
+    stdout.flush()
+    assert "\u00c1 \u2026\n" in stdout.buffer.getvalue().decode()
+
+
 def test_a_filtered_file_that_is_not_utf_8_is_an_error(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), encoding="utf-8"))
     assert main(["strip"]) == 2
