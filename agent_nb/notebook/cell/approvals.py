@@ -32,7 +32,7 @@ from .unseen import UnseenQuestions
 
 # it waits for the user's answer, so the stop button (■) interrupts it (`interrupts.STAND_IN`)
 ACTS_FOR_USER = True
-LONGEST_WAIT = 1.0  # s; for clicks (after a kernel's first widgets), or until a view shows the call
+LONGEST_WAIT = 1.0  # s; until clicks arrive (after the first widgets), or a view shows the call
 MOST_ATTEMPTS = 3  # unclear answers after which the call is denied
 #: The schema of a call's arguments, and a function that returns the fault in edited ones, or "".
 SchemaAndCheck = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]

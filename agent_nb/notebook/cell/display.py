@@ -142,7 +142,7 @@ class Display:
     ) -> None:
         """Leave the static page of an ended run, with its `record` and `numbers` (`summary`).
 
-        None stands for no record or no numbers. `badge`: a remark on the whole run.
+        `badge`: a remark on the whole run.
         """
         metadata = {METADATA_KEY: dict(numbers)} if numbers else {}
         data: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}

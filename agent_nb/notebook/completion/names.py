@@ -55,9 +55,9 @@ def fixed_words(*choices: str) -> Source:
 
 
 def model_names(session: Session, prefix: str) -> Iterator[str]:
-    """Yield variables that hold a model, configured models, and providers with their slash.
+    """Yield variables that hold a model, configured models, and providers followed by a slash.
 
-    After a slash yield the models that are known here without asking a provider.
+    After a slash, yield the models that are known here without asking a provider.
     """
     if "/" not in prefix:
         yield from (n for n, value in _list_variables(session) if defines_name(value, "stream"))
@@ -107,10 +107,7 @@ def _can_be_tool(value: Any) -> bool:
 
 
 def _list_variables(session: Session) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of the user's variables, and of those that this package set.
-
-    Names with an underscore in front are left out.
-    """
+    """Yield (name, value) of all variables but IPython's own and those that begin with _."""
     hidden = session.shell.user_ns_hidden
     for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
@@ -118,7 +115,7 @@ def _list_variables(session: Session) -> Iterator[tuple[str, Any]]:
 
 
 def variable_names(session: Session, prefix: str) -> Iterable[str]:
-    """Return the variables that hold data."""
+    """Return the user's variables that are neither functions nor classes."""
     shell = session.shell
     variables = user_variables(shell.user_ns, shell.user_ns_hidden)
     return [
