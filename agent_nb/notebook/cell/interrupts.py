@@ -154,7 +154,7 @@ class Interrupts:
         with self._lock:
             if self._thread and self._job is job:
                 self._signalled = job
-                # sent to this thread, so that its system call returns; on Windows marked as pending
+                # sent to the main thread: its system call returns; on Windows it is only marked
                 if hasattr(signal, "pthread_kill"):
                     signal.pthread_kill(self._thread, signal.SIGINT)
                 else:
