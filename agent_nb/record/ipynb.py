@@ -17,7 +17,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -138,17 +138,14 @@ def with_ids(nb: Notebook) -> Notebook:
     if all(cell_id(cell) for cell in listed):
         return nb
     used_ids = {cell_id(cell) for cell in listed}
-    numbered = enumerate(as_list(nb.get("cells")), 1)
-    return {**nb, "cells": [_with_id(cell, number, used_ids) for number, cell in numbered]}
-
-
-def _with_id(cell: Any, number: int, used_ids: Collection[str]) -> Any:
-    if not isinstance(cell, dict) or cell_id(cell):
-        return cell
-    name = numbered_id(number)
-    while name in used_ids:
-        name += "-"
-    return {**cell, "id": name}
+    cells = list(as_list(nb.get("cells")))
+    for index, cell in enumerate(cells):
+        if isinstance(cell, dict) and not cell_id(cell):
+            name = numbered_id(index + 1)
+            while name in used_ids:
+                name += "-"
+            cells[index] = {**cell, "id": name}
+    return {**nb, "cells": cells}
 
 
 def numbered_id(number: int) -> str:

@@ -31,9 +31,9 @@ class CoveredCode(msgspec.Struct, frozen=True):
 
     def has_file(self, path: Path) -> bool:
         """Return whether the code of a file, a resolved path, is covered."""
-        is_library = self.library is not None and path.is_relative_to(self.library)
-        is_installed = is_library or any(part in _SITES for part in path.parts)
-        return path.is_relative_to(self.root) and not is_installed
+        if self.library is not None and path.is_relative_to(self.library):
+            return False
+        return path.is_relative_to(self.root) and not any(part in _SITES for part in path.parts)
 
     def defines(self, value: Any) -> bool:
         """Return whether covered code defines a function, class, module or other value."""

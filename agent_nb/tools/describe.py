@@ -175,12 +175,11 @@ def list_variables(
         tokens_left -= count_tokens(text)
     if missing := len(order) - len(lines):
         lines.append(_left_out_line(missing))
-    frames: list[str] = []
-    if rows:
-        ordered = {name: variables[name] for name in (*wanted, *sorted(variables))}
-        tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
-        frames = _show_first_rows(ordered, clean, tokens_left)
-    return "\n\n".join(["\n".join(lines), *frames])
+    if not rows:
+        return "\n".join(lines)
+    ordered = {name: variables[name] for name in (*wanted, *sorted(variables))}
+    tokens_left = MOST_TOKENS - sum(map(count_tokens, lines))
+    return "\n\n".join(["\n".join(lines), *_show_first_rows(ordered, clean, tokens_left)])
 
 
 def _show_first_rows(variables: Mapping[str, Any], clean: Clean, tokens_left: int) -> list[str]:

@@ -33,11 +33,10 @@ def convert_error(error: BaseException) -> Outcome:
         why = error.detail if isinstance(error, Cancelled) else str(error) and message_of(error)
         return Outcome("cancelled", f"Stopped: {why}." if why else Outcome.STOPPED)
     if isinstance(error, SystemExit):
-        message = f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."
-        return Outcome("error", message)
-    if isinstance(error, ToolError):
-        return Outcome("error", message_of(error))
-    return Outcome("error", message_of(error), {"text/plain": format_trace(error)})
+        why = f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."
+        return Outcome("error", why)
+    shown = None if isinstance(error, ToolError) else {"text/plain": format_trace(error)}
+    return Outcome("error", message_of(error), shown)
 
 
 def format_trace(error: BaseException) -> str:

@@ -144,8 +144,7 @@ class Figures:
         bundle.
         """
         data = clean(display.without_hidden(bundle))
-        lines = [data.get("text/plain", IN_CELL), write_display_note(data)]
-        return data, "".join(f"{text}\n" for text in lines if text)
+        return data, _lines(data.get("text/plain", IN_CELL), write_display_note(data))
 
     def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
         """Keep the data of a figure that was formatted as `bundle`, for `find_picture`.

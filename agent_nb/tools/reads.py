@@ -173,20 +173,18 @@ class _Search:
 @functools.lru_cache(512)  # each replay needs them for each tool; equal code has equal names
 def find_global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the global names in a code object and in those inside it."""
-    return tuple(_list_names(code))
-
-
-def _list_names(code: types.CodeType) -> Iterator[str]:
-    """Yield the global names in a code object, and in those inside it."""
+    instructions = list(dis.get_instructions(code))
     # names that the code stores itself, as a class body does
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
-    for instruction in dis.get_instructions(code):
-        is_read = instruction.opname in _READING and instruction.argval not in own
-        if is_read or instruction.opname in _WRITING:
-            yield instruction.argval
+    own = {i.argval for i in instructions if i.opname == "STORE_NAME"}
+    names = [
+        i.argval
+        for i in instructions
+        if i.opname in _WRITING or (i.opname in _READING and i.argval not in own)
+    ]
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from find_global_names(constant)
+            names += find_global_names(constant)
+    return tuple(names)
 
 
 def list_closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

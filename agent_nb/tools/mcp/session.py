@@ -195,13 +195,15 @@ class Session:
 
     async def _serve(self, server: Server, connection: _Connection) -> None:
         """Hold a connection until it is closed or ends."""
+        from ...host import __version__
+
         mcp, link = import_sdk(), connection.link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
             with connection.scope:
                 async with mcp.Client(
                     connect_server(server, connection.errors, link),
-                    client_info=mcp.Implementation(name="agent_nb", version=_version()),
+                    client_info=mcp.Implementation(name="agent_nb", version=__version__),
                     elicitation_callback=self._elicit,
                 ) as client:
                     info = client.server_info
@@ -271,9 +273,3 @@ def _explain_failure(fault: BaseException, server: Server, status: int) -> str:
     if getattr(fault, "code", None) == _CLOSED_CODE:
         return "It ended before it had answered"
     return f"{type(fault).__name__}: {fault}".rstrip(". ")
-
-
-def _version() -> str:
-    from ...host import __version__
-
-    return __version__
