@@ -42,11 +42,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def find(
-        cls,
-        records: Iterable[Record],
-        inputs: Digests,
-        *,
-        statuses: Sequence[str] | None = ("ok",),
+        cls, records: Iterable[Record], inputs: Digests, *, statuses: Sequence[str] | None = ("ok",)
     ) -> Match:
         """Find the run with these `inputs` among `records` (whole, in the order to try them).
 

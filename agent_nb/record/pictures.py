@@ -57,10 +57,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_all(
-        cls,
-        recorded: Sequence[Picture],
-        fresh: Sequence[Picture],
-        same_text: SameText = str.__eq__,
+        cls, recorded: Sequence[Picture], fresh: Sequence[Picture], same_text: SameText = str.__eq__
     ) -> PictureComparison:
         """Compare two lists pair by pair; a difference names the first pair that differs."""
         if len(recorded) != len(fresh):

@@ -172,10 +172,7 @@ class _PrintedOutput:
 
 @mark_foreign
 def _call_sync(
-    call: Callable[[], Any],
-    context: ToolContext,
-    conversion: _Conversion,
-    prints: _PrintedOutput,
+    call: Callable[[], Any], context: ToolContext, conversion: _Conversion, prints: _PrintedOutput
 ) -> Any:
     """Call a synchronous tool; return its Outcome, or an awaitable or async generator that it gave.
 

@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -37,6 +38,7 @@ TIMEOUT = 120.0  # seconds for a call
 _STOPPED = Outcome("cancelled", Outcome.STOPPED)
 
 
+@dataclass(eq=False, repr=False)
 class ToolRunner:
     """Runs batches of calls for one run.
 
@@ -45,28 +47,18 @@ class ToolRunner:
     may look. `redaction`: the secret filter for what tools print.
     """
 
-    def __init__(
-        self,
-        toolset: Toolset,
-        *,
-        limit: int = 8,
-        timeout: float = TIMEOUT,
-        approver: Approver | None = None,
-        host: Host | None = None,
-        folder: str = ".",
-        trace_id: str = "",
-        result_limit: int = LIMIT,
-        redaction: Redaction | None = None,
-    ) -> None:
-        self.toolset = toolset
-        self.limit = limit
-        self.timeout = timeout
-        self.approver = approver or Approver()
-        self.host = host
-        self.folder = folder
-        self.trace_id = trace_id
-        self.result_limit = result_limit
-        self.redaction = redaction
+    toolset: Toolset
+    _: KW_ONLY
+    limit: int = 8
+    timeout: float = TIMEOUT
+    approver: Approver = field(default_factory=Approver)
+    host: Host | None = None
+    folder: str = "."
+    trace_id: str = ""
+    result_limit: int = LIMIT
+    redaction: Redaction | None = None
+
+    def __post_init__(self) -> None:
         self._state: dict[str, Any] = {}
         # strong references to tasks of abandoned tools: asyncio keeps weak ones only
         self._abandoned: set[asyncio.Task[Outcome]] = set()

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import InitVar, dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +38,7 @@ class Job(NamedTuple):
     fault: str = ""
 
 
+@dataclass(eq=False, repr=False)
 class RunningCall:
     """One call of a batch.
 
@@ -46,19 +48,14 @@ class RunningCall:
     `returned_after_stop`: what the tool still returned after it was asked to stop, else None.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        tool: Tool | None,
-        report: Report,
-        make_context: Callable[..., ToolContext],
-        previous_ended: asyncio.Event | None,
-    ) -> None:
-        self.job = job
-        self.tool = tool
-        self.report = report
+    job: Job
+    tool: Tool | None
+    report: Report
+    make_context: InitVar[Callable[..., ToolContext]]
+    previous_ended: asyncio.Event | None
+
+    def __post_init__(self, make_context: Callable[..., ToolContext]) -> None:
         self.context = make_context(emit=self.emit, relay=self.relay)
-        self.previous_ended = previous_ended
         self.ended = asyncio.Event()
         self.outcome: Outcome | None = None
         self.returned_after_stop: Outcome | None = None

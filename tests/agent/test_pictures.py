@@ -19,7 +19,7 @@ from agent_nb.agent.replay_approver import ReplayApprover
 from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
-from agent_nb.tools import pictures as tool_pictures
+from agent_nb.tools import figures as tool_figures
 from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.toolset import Toolset
@@ -200,7 +200,7 @@ def test_a_chart_is_compared_by_its_json_whatever_draws_its_picture(
     monkeypatch, drawn, height, how
 ):
     pictures = iter(drawn)
-    monkeypatch.setattr(tool_pictures, "draw_chart", lambda kind, chart: next(pictures))
+    monkeypatch.setattr(tool_figures, "draw_chart", lambda kind, chart: next(pictures))
     drift = played(Chart(1), Chart(height))
     assert list(pictures) == []
     sides = ('…{"data":[{"y":[1]}]}…', '…{"data":[{"y":[2]}]}…')
@@ -214,7 +214,7 @@ def test_a_record_older_than_charts_replays_where_their_pictures_are_drawn(monke
         ]
 
     pictures = iter((WITHOUT, WITH))
-    monkeypatch.setattr(tool_pictures, "draw_chart", lambda kind, chart: next(pictures))
+    monkeypatch.setattr(tool_figures, "draw_chart", lambda kind, chart: next(pictures))
     assert played(Chart(1), Chart(1), change=older) is None
     assert list(pictures) == []
 
