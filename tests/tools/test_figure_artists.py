@@ -257,6 +257,7 @@ def test_without_common_data_the_pixels_are_compared_and_it_says_so(before, side
     assert found.note.endswith("its pixels are compared, and one in a hundred may differ")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "forged",
     [
