@@ -34,7 +34,9 @@ class Figures:
         self, on_change: Callable[[int, Picture | None], None] = lambda index, picture: None
     ) -> None:
         """`on_change` gets index and content of each new picture, and (0, None) after `clear`."""
-        self._pictures: dict[Any, Picture] = {}  # key, or an object in place of one -> picture
+        # key, or an object in place of one -> picture; loops go over a copy, since threads of the
+        # call may add others meanwhile
+        self._pictures: dict[Any, Picture] = {}
         self._formatted: dict[str, Picture] = {}  # base64 -> that picture, with its figure's data
         self._on_change = on_change
 
@@ -43,13 +45,11 @@ class Figures:
         """The pictures so far."""
         return tuple(self._pictures.values())
 
-    def _list_pictures(self) -> list[tuple[Any, Picture]]:
-        """Return the pictures with their keys: a copy, as threads of the call may add others."""
-        return list(self._pictures.items())
-
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return its caption for the text of the result."""
-        earlier = next((slot for slot, p in self._list_pictures() if _is_same(p, picture)), None)
+        earlier = next(
+            (slot for slot, p in list(self._pictures.items()) if _is_same(p, picture)), None
+        )
         if earlier is not None and key not in self._pictures:
             return self._describe(earlier, picture)
         small = fit_size(picture)
@@ -66,7 +66,7 @@ class Figures:
     def _describe(self, key: Any, picture: Picture) -> str:
         """Return the numbered caption of a figure (`key` may be new), "[shown]" for a table."""
         number = 1
-        for known, before in self._list_pictures():
+        for known, before in list(self._pictures.items()):
             if known == key:
                 break
             number += Shown(before).is_figure
@@ -112,7 +112,7 @@ class Figures:
     def draw_charts(self) -> str:
         """Draw the charts that have no picture; return notes on those that could not be drawn."""
         faults = []
-        for key, attachment in self._list_pictures():
+        for key, attachment in list(self._pictures.items()):
             shown = Shown(attachment)
             if not shown.chart_name or shown["data"]:
                 continue
