@@ -221,9 +221,12 @@ class Loop:
                 self._ids.take(past.call_id, past.turn)
             elif isinstance(past, events.Error):
                 self._builder.repeat_fallback(past)
-            elif isinstance(past, events.State) and past.kind == "model":
-                if self._plan.fallback_models:
-                    self._use_plan(self._plan.with_next_model())
+            elif (
+                isinstance(past, events.State)
+                and past.kind == "model"
+                and self._plan.fallback_models
+            ):
+                self._use_plan(self._plan.with_next_model())
         drift = msgspec.to_builtins(resume.drift)
         self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=drift))
         self._calls.restore(resume)
