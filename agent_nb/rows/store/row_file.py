@@ -1,7 +1,7 @@
 """The SQLite file of a store: opens it to read or write, and notices when it is replaced.
 
-Why apart from `row_store`: this file alone handles hostile, foreign, damaged, remote and replaced
-files, and turns every error of SQLite into a message with advice.
+Why apart from `row_store`: hostile, foreign, damaged, remote and replaced files are handled here,
+and every error of SQLite becomes a message with advice.
 
 Rules
 - Until the first transaction the file is only read, unless a killed process left it half-written.
@@ -51,7 +51,7 @@ class _Handle:
         self, connection: Connection, name: Path, state: FileState | None, *, writes: bool
     ) -> None:
         self.connection, self.name, self.state, self.writes = connection, name, state, writes
-        self._stamp = None if state is None else state.stamp
+        self._stamp = None if state is None else state.stamp  # of the file when it was last read
 
     def is_of(self, state: FileState | None) -> bool:
         """Return whether `state` was read from the handle's own file (None: no file)."""

@@ -10,9 +10,8 @@ Rules
 - A claim is a lease in wall-clock time (`row_claims`): until it expires, no other owner asks the
   row.
 - A file may hold the rows of several maps; keys are unique over all of them.
-- If the file is deleted or replaced while the store is open, its rows are copied to the new file
-  (`row_carry`). If it is written over in place, its rows are lost, and the next write raises an
-  error.
+- If the file is replaced while the store is open, its rows are copied to the new file
+  (`row_carry`). If it is written over in place, the next write raises an error.
 """
 
 from __future__ import annotations

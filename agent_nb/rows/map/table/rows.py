@@ -6,8 +6,8 @@
 Why: prompts, attachments and the table of answers then need no case for each library.
 
 Rules
-- The data is never changed, and values are not copied: a row reads a value when it is used. Columns
-  or rows that the user adds to the frame during the map do not count.
+- The data is never changed, and values are not copied: a column is read when it is first used.
+  Columns or rows that the user adds to the frame during the map do not count.
 - Dicts with different keys have the columns of all of them, in the order of first appearance; a
   key that a row lacks is None. A generator is read once, up to the limit.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
@@ -132,17 +132,6 @@ class RowValues(Mapping[Any, Any]):
         return self._rows.hint(name)
 
 
-class _KeyColumn:
-    """The values of one key of dicts, by position; None where a dict lacks it."""
-
-    def __init__(self, items: Sequence[Mapping[Any, Any]], key: Any) -> None:
-        self._items = items
-        self._key = key
-
-    def __getitem__(self, position: int) -> Any:
-        return self._items[position].get(self._key)
-
-
 def rows_of(data: Any, limit: int | None = None) -> Rows:
     """Return the rows of `data`, at most the first `limit`.
 
@@ -199,7 +188,7 @@ def _read_items(data: Any, limit: int | None) -> Rows:
     if item_type is str:
         return Rows("texts", items, (TEXT,), lambda at: items)
     labels = list(dict.fromkeys(key for item in items for key in item))
-    return Rows("dicts", items, labels, lambda at: _KeyColumn(items, labels[at]))
+    return Rows("dicts", items, labels, lambda at: [item.get(labels[at]) for item in items])
 
 
 def _why_no_rows(data: Any) -> str:
