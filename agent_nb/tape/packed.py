@@ -185,7 +185,8 @@ def unpack_exchange(
             response=msgspec.convert({**plain.unpack(response), "body": answer}, Response),
             attempts=msgspec.convert(value.get("attempts", 1), int),
         )
-    except (msgspec.ValidationError, RecursionError):
+    # besides a ValidationError: of a number that JSON cannot hold
+    except (ValueError, RecursionError):
         raise damaged_error("its fields are malformed") from None
 
 

@@ -70,7 +70,7 @@ class _TimeRows:
         # open requests, by span: the event that began it, and its segments so far
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
         self._turns: dict[str, int] = {}  # span of a request: its turn, taken from its blocks
-        self._open: dict[str, str] = {}  # span of a run: the span of its latest request
+        self._latest: dict[str, str] = {}  # span of a run: the span of its latest request
         self._retry: float | None = None  # when the latest request failed, until it is made again
         # blocks of logs without requests, by span and turn
         self._loose_blocks: dict[tuple[str, int], list[Segment]] = {}
@@ -133,7 +133,7 @@ class _TimeRows:
         if event.phase == "enter":
             begin, self._retry = at if self._retry is None else self._retry, None
             self._requests[event.span] = (event, [Segment("wait", begin, at)])
-            self._open[event.parent] = event.span
+            self._latest[event.parent] = event.span
         elif event.span in self._requests:
             node, segments = self._requests.pop(event.span)
             self._add_request(event.span, node, segments, at, event.result)
@@ -160,7 +160,7 @@ class _TimeRows:
         """Add a block, from its first delta on, to the request that it belongs to."""
         began = first_delta(event.chunks)
         segment = Segment(event.type, at if began is None else min(began, at), at)
-        owner = event.span if event.span in self._requests else self._open.get(event.span, "")
+        owner = event.span if event.span in self._requests else self._latest.get(event.span, "")
         if owner in self._requests:
             self._requests[owner][1].append(segment)
             self._turns[owner] = event.turn

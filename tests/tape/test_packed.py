@@ -1,6 +1,7 @@
 """The record of a model call: what is stored of it, and what comes back."""
 
 import json
+import math
 import random
 import time
 from contextlib import suppress
@@ -31,7 +32,7 @@ from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.packed import ExchangePacker, read_exchange, texts_of, unpack_exchange
 from agent_nb.tape.prices import Prices
 from agent_nb.tape.redaction import redact_exchange
-from agent_nb.tape.references import Dereferencer, References
+from agent_nb.tape.references import Dereferencer, References, zip_text
 from agent_nb.tape.run_log import find_results, make_log
 from agent_nb.wire import dumps
 
@@ -378,6 +379,15 @@ def test_a_chunk_that_is_no_object_is_an_error():
     log, form = packed(exchange("/chat/completions", {}, sse({"a": 1})))
     form.value["response"]["body"] = {"stream": {"order": [[-1, 1]], "singles": [5], "groups": []}}
     with pytest.raises(UsageError, match="a chunk of its answer is not an object"):
+        read_exchange(run_record(log, exchange=form))
+
+
+def test_a_number_in_a_compressed_answer_that_json_cannot_hold_is_an_error():
+    log, form = packed(exchange("/chat/completions", {}, sse({"a": 1})))
+    group = {"shape": {"a": 0}, "columns": [{"is": math.inf}]}
+    answer = {"stream": {"order": [[0, 4]], "singles": [], "groups": [group]}}
+    form.value["response"]["body"] = {"zip": zip_text(json.dumps(answer))}
+    with pytest.raises(UsageError, match="cannot be read"):
         read_exchange(run_record(log, exchange=form))
 
 

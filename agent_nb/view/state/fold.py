@@ -85,7 +85,7 @@ class RunView(RunOverview):
         self._plans = Plans(cards)
         self.map = MapCardBuilder(cards)
         self._notes = Notes(cards)
-        # `Execute` to `Unknown`: one part handles the event alone
+        # by type; from `Call` on, one part handles the event alone
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             e.Delta: self._take_delta,
             e.RunStart: self._take_run_start,

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...events import RESEND, Extension, State, Unknown
 from ...record import PackedExchange
+from ...wire import as_dict
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 
@@ -39,13 +40,13 @@ class Notes:
         A note has the payload that it replaces: the latest of its kind, else of any.
         """
         kind, payload = event.kind, event.payload
-        if isinstance(payload, dict) and payload:
-            # of conversations that were cut, a summary has a card, too
-            if kind == "foreign_turns" or (kind == "window" and not payload.get("text")):
-                return
-            if isinstance(payload.get(_SPECIAL_STATES.get(kind)), str):
-                self._add(kind, kind, payload)
-                return
+        fields = as_dict(payload)
+        # a window of the conversation has a card if it has a summary of what was left out
+        if fields and (kind == "foreign_turns" or (kind == "window" and not fields.get("text"))):
+            return
+        if kind in _SPECIAL_STATES and isinstance(fields.get(_SPECIAL_STATES[kind]), str):
+            self._add(kind, kind, payload)
+            return
         before = self._states.get(kind, self._states.get("", MISSING))
         self._add("state", kind or "state", payload, before)
         self._states[kind] = self._states[""] = payload
