@@ -14,7 +14,7 @@ import pytest
 from agent_nb.view import nodes
 from agent_nb.view.draw import html, markdown
 from agent_nb.view.markdown.stream import MarkdownStream, render
-from agent_nb.view.markdown.tex import DEEPEST, TIGHT, harmless, refused
+from agent_nb.view.markdown.tex import DEEPEST, TIGHT, find_refused, is_harmless
 from agent_nb.view.widgets.kit import Kit
 from agent_nb.view.widgets.slots import Static
 
@@ -252,7 +252,7 @@ def test_the_corpora_are_large():
 
 @pytest.mark.parametrize("formula", ORDINARY)
 def test_ordinary_mathematics_is_typeset(formula):
-    assert harmless(formula)
+    assert is_harmless(formula)
     page = render(f"$$\n{formula}\n$$\n")
     assert Strings(page).formulas() == [f"$$\n{formula}\n$$"]
     if "$" not in formula and len(formula) < 300:
@@ -261,10 +261,10 @@ def test_ordinary_mathematics_is_typeset(formula):
 
 @pytest.mark.parametrize("formula", PAINTERS)
 def test_what_leaves_its_box_is_shown_as_code(formula):
-    assert not harmless(formula)
+    assert not is_harmless(formula)
     for source in wrapped(formula):
         page = render(source)
-        assert [f for f in Strings(page).formulas() if not harmless(f)] == [], source
+        assert [f for f in Strings(page).formulas() if not is_harmless(f)] == [], source
         shown = "".join(unescape(re.sub("<[^>]*>", "", page)).split())
         assert "".join(formula.replace("\\\\", "").split()) in shown.replace("\\\\", ""), (
             "nothing of it is hidden"
@@ -324,7 +324,7 @@ def test_no_trick_of_markdown_hands_a_painter_to_a_typesetter(trick, painter):
     for char in source:
         stream.feed(char)
         pages.append(stream.html())
-    assert [f for page in pages for f in Strings(page).formulas() if not harmless(f)] == []
+    assert [f for page in pages for f in Strings(page).formulas() if not is_harmless(f)] == []
 
 
 def test_prices_and_escaped_dollars_are_not_formulas():
@@ -356,7 +356,9 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
     ):
         made = "\n\n".join(markdown.prose(nodes.Prose(source)))
         plain = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", made, flags=re.DOTALL)
-        left = [place for place in refused(plain) if plain[place + 1] not in (markdown.ZERO, "*")]
+        left = [
+            place for place in find_refused(plain) if plain[place + 1] not in (markdown.ZERO, "*")
+        ]
         assert left == [], made
         assert "\\`" not in made, "an escaped mark would open nothing"
 

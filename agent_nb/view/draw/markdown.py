@@ -201,7 +201,8 @@ def disarmed(text: str) -> str:
     maths = _MATH.search(text) is not None
     if maths:
         text = _FORMULA.sub(
-            lambda m: m[0] if m["tex"] is None or tex.harmless(m["tex"]) else span(m["tex"]), text
+            lambda m: m[0] if m["tex"] is None or tex.is_harmless(m["tex"]) else span(m["tex"]),
+            text,
         )
     for match in _SPAN.finditer(text):
         pieces.append(_disarm_text(text[position : match.start()], maths=maths))
@@ -214,7 +215,7 @@ def _disarm_text(text: str, *, maths: bool) -> str:
     """Return text outside code spans, disarmed; `maths`: it may hold TeX."""
     # front ends differ in what they take for a formula, so every refused command is broken up
     if maths:
-        cuts = [0, *(backslash + 1 for backslash in tex.refused(text)), len(text)]
+        cuts = [0, *(backslash + 1 for backslash in tex.find_refused(text)), len(text)]
         text = ZERO.join(text[a:b] for a, b in pairwise(cuts))
     autolinks = _AUTOLINK.findall(text)
     parts = [_TAG.sub("&lt;", part) for part in _AUTOLINK.split(text)]

@@ -272,7 +272,7 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
     formula, is_block = tokens[index].content.strip(), tokens[index].type == "math_block"
     if env.get(TEX_AS_CODE):  # the formula may be unfinished, so it is not judged
         html = code_in_line(bare(formula))
-    elif not tex.harmless(formula):
+    elif not tex.is_harmless(formula):
         return pre(formula, "latex") if is_block else code_in_line(formula)
     else:
         html = env[FORMULAS].put(formula) if FORMULAS in env else escape(formula)

@@ -105,12 +105,12 @@ _COMMAND = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
-def harmless(formula: str) -> bool:
+def is_harmless(formula: str) -> bool:
     """Return whether a formula, with or without delimiters, stays in its box when typeset."""
-    return next(refused(formula), None) is None and _balanced(formula)
+    return next(find_refused(formula), None) is None and _is_balanced(formula)
 
 
-def refused(text: str) -> Iterator[int]:
+def find_refused(text: str) -> Iterator[int]:
     """Yield the positions (of the backslash) of commands that may not be typeset."""
     tight = 0  # how often symbols are moved together
     for match in _COMMAND.finditer(text):
@@ -124,7 +124,7 @@ def refused(text: str) -> Iterator[int]:
             yield match.start()
 
 
-def _balanced(formula: str) -> bool:
+def _is_balanced(formula: str) -> bool:
     depth = 0
     for match in _BRACES.finditer(formula):
         depth += {"{": 1, "}": -1}.get(match[0], 0)

@@ -83,7 +83,7 @@ class Board(Stack):
         """The widget to display."""
         return self._root
 
-    def parts(self, node: nodes.Page) -> list[tuple[object, Part]]:
+    def list_parts(self, node: nodes.Page) -> list[tuple[object, Part]]:
         """Return the sections by key.
 
         A section that has a slot of its own keeps it when it stops moving: front ends recreate
@@ -101,7 +101,7 @@ class Board(Stack):
     def draw(self, page: nodes.Page) -> int:
         """Show a page; return the number of messages it took."""
         before = self.kit.sent
-        self.kit.set(self.root, "children", (self._style, self._gone, *self.below(page)))
+        self.kit.set(self.root, "children", (self._style, self._gone, *self.show_parts(page)))
         self.kit.sweep()
         return self.kit.sent - before
 

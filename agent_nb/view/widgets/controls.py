@@ -98,6 +98,6 @@ class Form(Stack):
         super().__init__(kit)
         self._keys = kit.html(KEYS, "agent-nb-keys")
 
-    def below(self, node: nodes.Form) -> list[Any]:
+    def show_parts(self, node: nodes.Form) -> list[Any]:
         """Return the widget that listens to keys, then those of the controls."""
-        return [self._keys, *super().below(node)]
+        return [self._keys, *super().show_parts(node)]

@@ -68,13 +68,13 @@ class Static(Slot):
 
 
 class Stack(Slot):
-    """Nodes one below the other, in a box; each part (see `parts`) has a slot."""
+    """Nodes one below the other, in a box; each part (see `list_parts`) has a slot."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slots: dict[object, Slot] = {}
 
-    def parts(self, node: Any) -> list[tuple[object, Part]]:
+    def list_parts(self, node: Any) -> list[tuple[object, Part]]:
         """Return the parts of a node in order, each with a key.
 
         The part with the same key in the next node gets the same slot.
@@ -95,15 +95,15 @@ class Stack(Slot):
 
     def update(self, node: Any) -> None:
         """Show the children."""
-        children = self.below(node)
+        children = self.show_parts(node)
         if not self.widgets:
             self.widgets = [self.kit.box(children, *self.classes)]
         self.kit.set(self.widgets[0], "children", tuple(children))
 
-    def below(self, node: Any) -> list[Any]:
+    def show_parts(self, node: Any) -> list[Any]:
         """Show each part of `node` in its slot, close the other slots, return the widgets."""
         slots: dict[object, Slot] = {}
-        for key, part in self.parts(node):
+        for key, part in self.list_parts(node):
             slot = self._slots.get(key) or make_slot(part, self.kit)
             slot.show(part)
             slots[key] = slot
@@ -136,7 +136,7 @@ def needs_widgets(node: Node) -> bool:
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
         # a run inside a call stands in a fold without a key, and takes no input unless it asks
-        return bool(node.key or node.accordion) or asks(node)
+        return bool(node.key or node.accordion) or has_question(node)
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
@@ -144,12 +144,12 @@ def needs_widgets(node: Node) -> bool:
     return isinstance(node, (_CHANGING, _INPUTS))
 
 
-def asks(node: Node) -> bool:
+def has_question(node: Node) -> bool:
     """Return whether a node is a question, or holds one at any depth."""
     if isinstance(node, nodes.Form):
         return True
     if isinstance(node, nodes.Step | nodes.Section):
-        return asks(node.child)
+        return has_question(node.child)
     below: tuple[Node, ...] = ()
     if isinstance(node, nodes.Fold):
         below = node.body
@@ -157,4 +157,4 @@ def asks(node: Node) -> bool:
         below = node.steps
     elif isinstance(node, nodes.Stack | nodes.Box):
         below = node.children
-    return any(asks(child) for child in below)
+    return any(has_question(child) for child in below)

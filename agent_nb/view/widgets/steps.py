@@ -27,7 +27,7 @@ class Panel(Stack):
 
     classes = ("agent-nb-panel",)
 
-    def parts(self, node: nodes.Panel) -> list[tuple[object, Part]]:
+    def list_parts(self, node: nodes.Panel) -> list[tuple[object, Part]]:
         """Return the steps by key."""
         return [((step.key, "step"), step) for step in node.steps]
 
