@@ -44,13 +44,9 @@ sites = [n for n, entry in enumerate(sys.path) if entry.endswith(("site-packages
 sys.path.insert(min(sites, default=0), "")
 kernelapp.launch_new_instance()
 """
+_MAJOR, _MINOR = sys.version_info[:2]
 #: Commands of kernel specs that mean the Python of this process.
-OWN_PYTHONS = (
-    sys.executable,
-    "python",
-    f"python{sys.version_info[0]}",
-    f"python{sys.version_info[0]}.{sys.version_info[1]}",
-)
+OWN_PYTHONS = (sys.executable, "python", f"python{_MAJOR}", f"python{_MAJOR}.{_MINOR}")
 # code that starts the tape, as a magic or as a call, unless it turns the tape off
 _STARTS_TAPE = re.compile(
     r"^[^\S\n]*%agent[^\S\n]+tape\b(?![^\S\n]+off\b)"
