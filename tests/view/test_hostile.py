@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from html import unescape
 
 import pytest
@@ -12,7 +13,7 @@ from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view import nodes, theme
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.draw import html
+from agent_nb.view.draw import html, markdown
 from agent_nb.view.markdown.html import pre_style
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
@@ -194,3 +195,14 @@ def test_news_of_a_call_that_cannot_be_read_are_left_out(kind, text):
 def test_no_carriage_return_hides_what_was_sent_with_the_prompt(begun):
     begun(e.State(kind="context", payload={"text": "secret = 1\rtotal = 2", "variables": {"a": 1}}))
     assert "secret = 1⟨U+000D⟩total = 2" in make_bundle(begun.log)["text/html"]
+
+
+def test_the_markdown_of_many_unfinished_images_takes_little_time():
+    began = time.process_time()
+    markdown.draw(nodes.Prose("![" * 30_000))
+    assert time.process_time() - began < 2
+
+
+def test_an_image_with_its_data_inside_stays_an_image_in_markdown():
+    image = "![a!b](data:image/png;base64,iVBOR)"
+    assert markdown.draw(nodes.Prose(f"![ {image} ![c](http://x)")) == f"[ {image} [c](http://x)"
