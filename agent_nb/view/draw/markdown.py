@@ -38,7 +38,7 @@ _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
     r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
 )
-# an image with its data inside, and no other image in its text: else "![![…" took quadratic time
+# an image with its data inside; no image in its text, since "![![…" would take quadratic time
 _RASTER = re.compile(
     r"!\[(?=(?:[^\]\n!]|!(?!\[))*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))"
 )

@@ -22,7 +22,7 @@ from .json_diff import MISSING
 
 _TAPED = (PackedExchange.NAMESPACE, PackedExchange.EVENT["name"])
 _CARD_KINDS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
-# kind of state with a card of its own -> the text that its payload must have, else it is a note
+# kind of state with a card of its own -> the field that must hold a text; else it is a note
 _SPECIAL_STATES = {"context": "text", "model": "model"}
 
 
