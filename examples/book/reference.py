@@ -26,7 +26,7 @@ from typing import Any, ClassVar, get_type_hints
 
 import agent_nb
 from agent_nb import errors, events
-from agent_nb.cli.main import parser
+from agent_nb.cli.main import make_parser
 from agent_nb.host import list_plugins, load_plugin
 from agent_nb.rows import MapStream
 
@@ -129,7 +129,7 @@ def commands() -> str:
 
 def command_line() -> str:
     """Return every command of `jupyter agent-nb` with its options, from the parser."""
-    return "\n\n".join(_command(name, sub) for name, sub in _subcommands(parser()))
+    return "\n\n".join(_command(name, sub) for name, sub in _subcommands(make_parser()))
 
 
 def _subcommands(of: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -15,7 +15,7 @@ from helpers.lacking import needed
 from helpers.paths import CHECKOUT, EXAMPLES, python_path
 from helpers.typed_servers import Chat
 
-from agent_nb.cli.main import parser
+from agent_nb.cli.main import make_parser
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
 
@@ -197,7 +197,7 @@ def test_the_commands_in_the_workflows_that_a_page_shows_exist():
     lines = [line for text in workflows for line in re.findall(r"run: jupyter agent-nb (.*)", text)]
     assert lines
     for line in lines:
-        parser().parse_args(line.split())
+        make_parser().parse_args(line.split())
 
 
 def test_every_fence_stands_at_the_margin_where_it_is_found():
