@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from pathlib import PurePath
 
-from ..wire import cut_end
+from ..wire import Redactor, cut_end
 
 Clean = Callable[[str], str]  # removes secrets from a text
 TABLE_ENDINGS = (".csv", ".tsv", ".tab")  # tables that are text
@@ -62,17 +62,27 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     ending = PurePath(name).suffix.lower().lstrip(".")
     if name.lower().endswith(TABLE_ENDINGS):
         first = text.split("\n", TABLE_LINES)[:TABLE_LINES]
-        cleaned = (clean(line[: 2 * _LONGEST_LINE]).rstrip("\r") for line in first)
+        cleaned = (_clean_start(line, _LONGEST_LINE, clean).rstrip("\r") for line in first)
         shown = "\n".join(cut_end(line, _LONGEST_LINE) for line in cleaned)
         head += f", the first {len(first)}" if lines > len(first) else ""
     else:
-        # a key that a cut splits is not found and so not redacted: this first cut, at twice the
-        # length that is sent, can split only a key beyond what is sent
-        start = clean(text[: 2 * most])
+        start = _clean_start(text, most, clean)
         left_out = max(0, len(text) - most)
         shown = f"{start[:most]}\n[… {left_out:,} characters left out …]" if left_out else start
     language = ending if ending.isalnum() and ending not in _PLAIN_ENDINGS else ""
     return f"{head}:\n{fence(shown.strip(chr(10)), language)}"
+
+
+def _clean_start(text: str, most: int, clean: Clean) -> str:
+    """Return the start of a text without secrets: its first `most` characters, or more.
+
+    It is shorter if secrets take the room: no secret moves up whose end was cut off.
+    """
+    start = text[: 2 * (most + Redactor.LONGEST_KEY)]
+    if len(start) == len(text):
+        return clean(text)
+    # a key that the cut has split is not found: it stands at the end, which is dropped
+    return clean(start)[: -Redactor.LONGEST_KEY]
 
 
 def one_name(name: str, clean: Clean) -> str:

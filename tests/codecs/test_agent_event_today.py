@@ -153,6 +153,19 @@ def test_a_child_that_fails_does_not_end_the_run(read):
 
 
 @pytest.mark.parametrize(
+    ("last", "result"),
+    [
+        ({"type": "final"}, "ok"),
+        ({"type": "error", "error": "broke"}, "error"),
+        ({"type": "cancelled", "reason": "user"}, "interrupted"),
+    ],
+)
+def test_the_node_of_a_child_says_how_the_child_ended(last, result, read):
+    events = read(CALL, child(last), DONE, FINAL)
+    assert [e.result for e in events if e.type == "node" and e.phase == "exit"] == [result]
+
+
+@pytest.mark.parametrize(
     "data",
     [
         {"childRunId": "r2", "event": "x"},
@@ -256,6 +269,15 @@ def test_the_status_of_a_whole_view_ends_the_run(status, ends, read):
     events = read(whole("a", status=status))
     assert [e.status for e in events if e.type == "end"] == [ends]
     assert events[-1].type == "end"
+
+
+@pytest.mark.parametrize(
+    "last", [FINAL, {"type": "error", "error": "broke", "runId": "r1", "at": 9}]
+)
+def test_the_answer_of_views_comes_before_a_line_that_ends_the_run(last, read):
+    events = read(whole("a"), last)
+    kinds = [e.type for e in events]
+    assert kinds.index("respond") < kinds.index("end") == len(kinds) - 1
 
 
 def test_a_whole_view_that_awaits_input_shows_the_question_and_awaits(read):

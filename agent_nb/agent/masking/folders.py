@@ -152,8 +152,9 @@ def differ_at_random(recorded: str, fresh: str) -> bool:
     first = next(  # index of the first difference
         (n for n, pair in enumerate(zip(recorded, fresh, strict=True)) if len(set(pair)) > 1), 0
     )
-    # the random characters may begin up to 3 before `first`, where both names happen to be equal
-    for start in range(max(0, first - _RANDOM_LENGTH + _FEWEST_DIFFERENT), first + 1):
+    # of the 8 characters, up to 3 at the beginning may be equal by chance
+    last = min(first, len(recorded) - _RANDOM_LENGTH)
+    for start in range(max(0, first - _RANDOM_LENGTH + _FEWEST_DIFFERENT), last + 1):
         end = start + _RANDOM_LENGTH
         windows = recorded[start:end], fresh[start:end]
         if recorded[end:] == fresh[end:] and all(map(_RANDOM_ALPHABET.fullmatch, windows)):

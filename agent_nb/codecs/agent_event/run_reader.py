@@ -3,7 +3,7 @@
 Why apart from `read`: each sub-agent has such a reader of its own, inside that of its run.
 
 Rules
-- `final`, `error` and `cancelled` end the run (`is_over`).
+- `final`, `error` and `cancelled` end the run, and before it the answer of its views.
 - A second call with the id of an open call, or a second result, is an extension.
 - A sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
   call's id, with `#2` … for further sub-agents of the call.
@@ -34,7 +34,7 @@ class RunReader:
     """Reads one run or, with a `span`, a sub-agent's part of it."""
 
     def __init__(self, run: str, span: str = "") -> None:
-        self.is_over = False
+        self.outcome = ""  # how the run ended, as the result of a node; "": it goes on
         self._span = span
         self._where = {"span": span} if span else {}
         self._run = RunBuilder(
@@ -51,6 +51,11 @@ class RunReader:
         self._spans = UniqueIds()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return bool(self.outcome)
+
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object."""
         kind = obj.get("type")
@@ -62,7 +67,7 @@ class RunReader:
         out = [*self._close_children(), *self._text.close(incomplete=True)]
         out += self._close_view(incomplete=not self._awaits_input)
         if self._awaits_input and not self.is_over:
-            self.is_over = True
+            self.outcome = "awaiting"
             out.append(self._derived(events.End, status="awaiting"))
         return out
 
@@ -85,7 +90,7 @@ class RunReader:
             out += self._node(child, phase="enter", data=data)
         out += child.reader.read(obj)
         if child.reader.is_over:
-            out += self._node(child, phase="exit", result="ok")
+            out += self._node(child, phase="exit", result=child.reader.outcome)
         return out
 
     def _node(self, child: _Child, **fields: Any) -> list[Event]:
@@ -98,9 +103,8 @@ class RunReader:
         for (call, _), child in self._children.items():
             if not child.reader.is_over and call_id in ("", call):
                 out += child.reader.close()
-                child.reader.is_over = True
-                result = "ok" if call_id else "interrupted"
-                out += self._node(child, phase="exit", result=result)
+                child.reader.outcome = "ok" if call_id else "interrupted"
+                out += self._node(child, phase="exit", result=child.reader.outcome)
         return out
 
     def _thought(self, obj: Obj) -> list[Event]:
@@ -150,24 +154,26 @@ class RunReader:
         return [self._run.line(events.RunStart, obj)]
 
     def _final(self, obj: Obj) -> list[Event]:
-        self.is_over = True
-        return [*self._close_children(), self._run.line(events.End, obj)]
+        self.outcome = "ok"
+        return [*self._close_children(), *self._close_view(), self._run.line(events.End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
-        self.is_over = True
+        self.outcome = "error"
         return [
             *self._close_children(),
+            *self._close_view(incomplete=True),
             self._run.line(events.Error, obj, message=text_of(obj, "error")),
             self._derived(events.End, status="error"),
         ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         """Read the end of a run that was stopped: by the user, or by a limit."""
-        self.is_over = True
+        self.outcome = "interrupted"
         fields = interrupt_fields(text_of(obj, "reason"))
         stopped = self._derived(events.Interrupt, **fields)
         status = "interrupted" if fields["reason"] == "user" else "limit"
-        return [*self._close_children(), stopped, self._run.line(events.End, obj, status=status)]
+        end = self._run.line(events.End, obj, status=status)
+        return [*self._close_children(), *self._close_view(incomplete=True), stopped, end]
 
     def _run_view(self, obj: Obj) -> list[Event]:
         """Read a view, which repeats the whole run so far.
