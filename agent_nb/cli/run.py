@@ -97,6 +97,7 @@ class _Execution:
         try:
             return self.execute(early_kernels, paths, on_cell)
         except Exception as fault:  # the other notebooks must still run
+            early_kernels.discard(paths[0])
             text = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             )
@@ -189,6 +190,7 @@ def check_notebooks(arguments: Arguments) -> int:
         try:
             report = check_notebook(path, options, on_cell, early_kernels)
         except Exception as fault:  # the other notebooks must still be tested
+            early_kernels.discard(path)
             report = Report.of_error(str(path), fault)
         if not arguments.json:
             print_lines(report.text(verbose=arguments.verbose))

@@ -8,6 +8,7 @@ Rules
 - Hidden characters are escaped, except line ends and tabs; JSON text gets the escapes of JSON,
   so that it keeps its value.
 - Only the git filter writes text unescaped, and only if stdout is not a terminal.
+- Complaints and tracebacks hold no known key.
 """
 
 from __future__ import annotations
@@ -41,11 +42,15 @@ def print_lines(text: object = "", *, aside: bool = False) -> None:
 
 
 def print_complaint(text: str) -> None:
-    """Write a line to stderr, with the name of the program and without known keys."""
+    """Write a line to stderr, with the name of the program."""
+    print_lines(f"jupyter agent-nb: {_remove_keys(text)}", aside=True)
+
+
+def _remove_keys(text: str) -> str:
     from ..models import collect_secrets
     from ..wire import redact_text
 
-    print_lines(f"jupyter agent-nb: {redact_text(text, collect_secrets())}", aside=True)
+    return redact_text(text, collect_secrets())
 
 
 def show_json(value: Any) -> None:
@@ -139,4 +144,4 @@ def _write(text: str, to: TextIO) -> None:
 def _print_traceback(
     kind: type[BaseException], fault: BaseException, where: TracebackType | None
 ) -> None:
-    _write("".join(traceback.format_exception(kind, fault, where)), sys.stderr)
+    _write(_remove_keys("".join(traceback.format_exception(kind, fault, where))), sys.stderr)

@@ -28,7 +28,7 @@ from ..record import load_notebook
 from .execution_options import ExecutionOptions
 from .kernels import KernelChoice, choose_kernel, use_own_launcher
 
-HISTORY = "--HistoryManager.hist_file=:memory:"  # as nbclient starts kernels
+HISTORY = "--HistoryManager.hist_file=:memory:"  # nbclient passes the same to kernels it starts
 
 
 class StartedKernel(msgspec.Struct, frozen=True):
@@ -50,6 +50,9 @@ class StartedKernel(msgspec.Struct, frozen=True):
         await self.manager.cleanup_resources()
 
 
+_Starting = tuple[Path, Future[StartedKernel]]  # a notebook, and its kernel that starts
+
+
 class EarlyKernels:
     """Starts the kernel of the next notebook of a list early; a context manager.
 
@@ -62,7 +65,7 @@ class EarlyKernels:
         self._choose = choose
         self._pool = ThreadPoolExecutor(1, "agent_nb next kernel")
         self._lock = threading.Lock()
-        self._next: tuple[Path, Future[StartedKernel]] | None = None
+        self._next: _Starting | None = None
 
     @classmethod
     def of_options(cls, notebooks: Iterable[Path], options: ExecutionOptions) -> EarlyKernels:
@@ -77,10 +80,7 @@ class EarlyKernels:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left, unused, self._next = [], self._next, None
-        if unused is not None and not unused[1].cancel():
-            started = _await_started(unused[1])
-            if started is not None:
-                started.stop()
+        _stop_unused(unused)
         self._pool.shutdown()
 
     def take(self, notebook: Path, choice: KernelChoice) -> StartedKernel | None:
@@ -98,6 +98,17 @@ class EarlyKernels:
             started.stop()
             return None
         return started
+
+    def discard(self, notebook: Path) -> None:
+        """Stop the kernel of a notebook that failed before it took one; start the next one."""
+        unused: _Starting | None = None
+        with self._lock:
+            if notebook in self._left:
+                self._left.remove(notebook)
+            if self._next is not None and self._next[0] == notebook:
+                unused, self._next = self._next, None
+                self._start_next()
+        _stop_unused(unused)
 
     def _start_next(self) -> None:
         if self._left:
@@ -118,6 +129,14 @@ async def _start_kernel(choice: KernelChoice) -> StartedKernel:
         extra_arguments=extra, cwd=choice.folder, env=environment, stdout=output, stderr=output
     )
     return StartedKernel(choice, manager, proof, output)
+
+
+def _stop_unused(starting: _Starting | None) -> None:
+    """Stop a kernel that no notebook takes, or its start."""
+    if starting is not None and not starting[1].cancel():
+        started = _await_started(starting[1])
+        if started is not None:
+            started.stop()
 
 
 def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:

@@ -6,7 +6,7 @@ its records stale.
 Rules
 - The option `compare` of a decorator (`@tool`) is left out too: it decides how results are
   compared, not which results the tool returns. What remains of such a decorator counts as
-  `ast.unparse` writes it, so a decorator with double quotes counts as changed when the option comes.
+  `ast.unparse` writes it: one with double quotes counts as changed when the option comes.
 - Blank lines and spaces at the end of a line count nowhere, not even inside strings: earlier
   records have digests without them.
 - Nothing is run or imported. A text that cannot be parsed is an empty module.

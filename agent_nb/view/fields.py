@@ -138,7 +138,7 @@ def _read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"its numbers are finite, unlike {name}")
 
 
 def _read_float(digits: str) -> float:

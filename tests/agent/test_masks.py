@@ -218,6 +218,7 @@ IN_A_SHELL = {
     "a download": ("12.1 MB/s", "40.5 MB/s"),
 }
 DIFFERENT = {
+    "a name with fewer characters than tempfile makes": ("/tmp/job-17365", "/var/tmp/job-20418"),
     "a line that only looks like one of %time": ("Parser   : 5 errors", "Parser   : 9 errors"),
     "a line more of the user's": ("done", "done\nCompiler : 3 passes"),
     "a slowest run of the user's": ("The slowest run took part.", "The slowest run took none."),

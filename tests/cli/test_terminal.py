@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -160,6 +161,15 @@ def test_a_traceback_is_escaped_too():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert "ValueError: \\x1b]0;x\\x07\\x9b" in ended.stderr.decode()
+
+
+def test_a_traceback_holds_no_known_key():
+    code = "from agent_nb.cli import terminal; terminal.prepare_streams(); raise ValueError('my-own-key-1')"
+    environment = {**os.environ, "SERVICE_TOKEN": "my-own-key-1"}
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert b"ValueError" in ended.stderr
+    assert b"ValueError: my-own-key-1" not in ended.stderr
 
 
 def test_a_git_filter_passes_bytes_on_but_not_to_a_terminal(monkeypatch, capsys):

@@ -230,7 +230,9 @@ def test_both_ways_are_recorded_shown_and_played_when_the_server_is_gone(noteboo
     nb["cells"].pop()
     nbformat.write(nbformat.from_dict(nb), path)
     assert main(["test", str(path)]) == 0
-    assert main(["run", str(path)]) == 0  # nobody answers: the record is shown
+    assert main(["run", str(path)]) == 0  # nobody answers: the record is shown, and why
+    shown = path.with_name(f"{path.stem}.run.ipynb").read_text(encoding="utf-8")
+    assert "attached, from the record: " in shown
     capsys.readouterr()
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent_nb import Scripted
+from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY
 from agent_nb.record.signing import sign_record
 from agent_nb.rows.map.known_rows.stored import stores_folder
@@ -50,6 +51,13 @@ def test_forgetting_the_cell_of_a_map_removes_its_rows(nb, model):
     nb.command("forget c1")
     assert said(nb).startswith("1 run forgotten with 2 stored rows.")
     assert files() == []
+
+
+def test_the_beginning_of_several_ids_forgets_nothing(nb, model):
+    for cell in ("c1", "c2"):
+        nb.cell("hi", model=model, cell=cell)
+    with pytest.raises(AgentCellError, match="Several cells begin with 'c': c1, c2"):
+        nb.command("forget c")
 
 
 def test_forgetting_the_cell_of_a_map_empties_its_store(nb, model, tmp_path):

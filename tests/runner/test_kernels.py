@@ -206,6 +206,18 @@ class TestAhead:
             assert ahead.take(c, choose_kernel(c, {})) is None
 
     @pytest.mark.long
+    def test_a_notebook_that_takes_no_kernel_does_not_end_the_early_starts(
+        self, notebooks, started
+    ):
+        a, b, c, d = notebooks("a", "b", "c", "d")
+        with EarlyKernels([a, b, c, d], lambda path: choose_kernel(path, {})) as ahead:
+            ahead.take(a, choose_kernel(a, {})).stop()
+            ahead.discard(b)
+            assert not any(alive(kernel) for path, kernel in started if path == b)
+            for path in (c, d):
+                ahead.take(path, choose_kernel(path, {})).stop()
+
+    @pytest.mark.long
     def test_a_kernel_that_does_not_start_ahead_is_started_by_its_notebook(
         self, notebooks, monkeypatch
     ):

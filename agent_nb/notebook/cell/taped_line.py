@@ -6,7 +6,7 @@ Why: a call of another library shows nothing while it goes on, and costs money.
 Rules
 - The live line appears where a user watches: not in a test, a headless run, a terminal.
 - The live line is drawn a moment after a call begins, by a thread of its own: a call never waits
-  for it, and a cell of quick calls never shows it.
+  for it, and a cell that ends within `_PAUSE` seconds never shows it.
 - A click opens the line to the cards of the newest calls that have ended; a redraw closes it, so
   it is drawn again only when it says something else.
 - The end of the cell empties the live line, since the final line stands below all that the cell

@@ -211,8 +211,8 @@ def forget_records(session: Session, arguments: list[str]) -> None:
 def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
     """Return the keys of the cells that the argument names, None for all.
 
-    The argument is the id of a cell, or the beginning of the ids of several; without an argument
-    the cell of the latest run counts. Raises UsageError if no cell with runs has such an id.
+    The argument is the id of a cell, or its beginning; without an argument the cell of the latest
+    run counts. Raises UsageError unless the ids of just one cell with runs begin so.
     """
     known_keys = dict.fromkeys([*session.runs, *session.library.read_file().runs])
     if arguments[:1] == ["all"]:
@@ -224,5 +224,9 @@ def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
     if not keys:
         raise UsageError(
             f"No cell with runs begins with {name!r}. Known: {', '.join(known_keys) or 'none'}."
+        )
+    if len(keys) > 1:
+        raise UsageError(
+            f"Several cells begin with {name!r}: {', '.join(keys)}. Write more of the id."
         )
     return keys

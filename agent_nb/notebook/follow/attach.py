@@ -4,7 +4,7 @@ Why: a notebook can watch, and keep, a run that a server or another notebook beg
 
 Rules
 - In the mode `replay` the record is shown and the server is not asked.
-- In `auto` a record is shown only if the server does not answer, in `live` never.
+- In `auto` a record is shown, with the reason, only if the server sends no event; in `live` never.
 - Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
 - A cell must not contain a token: `--token NAME` names a variable that holds it.
 """
@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(
-            f"{message[:1].upper()}{message[1:]}. Write %agent attach [URL] [-o VAR] [--token NAME] [--no-record]."
+            f"{message[:1].upper()}{message[1:]}. Write %agent attach [URL] [-o VAR] [--token NAME] [--no-record] [--live] [--view KIND] [--thoughts KIND]."
         )
 
 
@@ -137,10 +137,10 @@ class AttachRun(FollowRun):
             return await self._show_live(attached, interrupts, make_cards)
         except Cancelled:  # before the first event
             return None
-        except AgentError:  # the server does not answer
+        except AgentError as fault:  # the server does not answer, or refuses
             if mode == "live" or recorded is None:
                 raise
-            return self._show_record(recorded, make_cards)
+            return self._show_record(recorded, make_cards, f": {str(fault).rstrip('.')}")
 
     async def _show_live(
         self, attached: Any, interrupts: Interrupts, make_cards: Callable[..., Cards]
@@ -160,9 +160,11 @@ class AttachRun(FollowRun):
         runs = self._close_cards(cards, self.options, detached)
         return runs[-1] if runs else None
 
-    def _show_record(self, log: EventLog, make_cards: Callable[..., Cards]) -> Run:
-        """Show the recorded run instead of the server's."""
-        cards = make_cards(actions={}, title=lambda: "attached, from the record")
+    def _show_record(
+        self, log: EventLog, make_cards: Callable[..., Cards], reason: str = ""
+    ) -> Run:
+        """Show the recorded run instead of the server's; `reason` ends the title."""
+        cards = make_cards(actions={}, title=lambda: f"attached, from the record{reason}")
         cards.open(log)
         return self._close_cards(cards, self.options)[-1]
 

@@ -4,13 +4,13 @@ Why: `git checkout` or a sync may replace the file under a running map. The rows
 are then readable only through the handle that is still open.
 
 Rules
-- A row that the new file lacks is copied as it is; its signature is checked when it is read. If
-  both files have a row, the new file's stays, unless only the former file's is over
-  (`StoredRow.over`).
-- A row of more than `LARGEST_VALUE` bytes is not copied: readers leave it out in any case.
+- A row that the new file lacks is copied as it is; its signature is checked when it is read.
+- If both files have a row, the new file's stays. Only if the former file's is a finished answer
+  (`StoredRow.over`) and the new file's is not, the former file's replaces it.
+- A row or payload of more than `LARGEST_VALUE` bytes is not copied: readers leave it out anyway.
 - Claims on rows, with their attempts, and titles of maps are copied where the new file has none.
   The claims of open stores on the former file itself are not copied.
-- All of it is part of the caller's transaction, so that a kill leaves the former file complete.
+- All of it is part of the caller's transaction: after a kill the next store copies again.
 """
 
 from __future__ import annotations
@@ -76,5 +76,6 @@ def _copy_rows(former: Connection, connection: Connection, keys: Sequence[str]) 
     uses = former.execute(select, keys).fetchall()
     connection.executemany("INSERT OR IGNORE INTO uses VALUES(?, ?)", uses)
     for name in dict.fromkeys(name for _, name in uses):
-        payload = former.execute("SELECT name, value FROM payloads WHERE name = ?", (name,))
+        select = "SELECT name, value FROM payloads WHERE name = ? AND length(value) <= ?"
+        payload = former.execute(select, (name, LARGEST_VALUE))
         connection.executemany("INSERT OR IGNORE INTO payloads VALUES(?, ?)", payload)

@@ -339,6 +339,23 @@ def test_an_answer_is_not_replaced_by_a_failure_of_the_former_file(path):
     store.close()
 
 
+def test_a_payload_too_large_to_be_read_stops_no_other_row(path, monkeypatch):
+    store = opened(path)
+    made = record()
+    made["events"] = [*made["events"]]
+    made["events"][-2] = {**made["events"][-2], "content": "a large value " * 10_000}
+    store.put([("k", made, 1), ("l", record(), 1)])
+    monkeypatch.setattr("agent_nb.rows.store.row_carry.LARGEST_VALUE", 100_000)
+    replace(path)
+    put(store, "after")
+    store.close()
+    with sqlite3.connect(path) as file:
+        sizes = [size for (size,) in file.execute("SELECT length(value) FROM payloads")]
+    file.close()
+    assert max(sizes, default=0) <= 100_000
+    assert {"l", "after"} <= seen(path)
+
+
 def test_payloads_come_along_and_are_shared(path):
     store, made = opened(path), {**record(), "conversation": "x"}
     made["events"] = [*made["events"]]
