@@ -50,7 +50,7 @@ class Loading:
     def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
         """Call `listener` now and at each change; return a function that ends this.
 
-        Changes are reported from the loading thread.
+        Changes are reported from the loading thread, a stop from the thread that stops.
         """
         self._listeners.append(listener)
         self._notify(listener)

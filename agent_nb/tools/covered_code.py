@@ -23,7 +23,7 @@ class CoveredCode(msgspec.Struct, frozen=True):
     """The code that a digest covers.
 
     `root`: the folder of its files, resolved. `library`: the folder of the standard library, whose
-    code is not covered; None: it is not looked for (`source`).
+    code is not covered; None: no file counts as one of it.
     """
 
     root: Path
@@ -38,10 +38,10 @@ class CoveredCode(msgspec.Struct, frozen=True):
     def defines(self, value: Any) -> bool:
         """Return whether covered code defines a function, class, module or other value."""
         module = find_module(value)
-        if module == MAIN:
-            return True
         if not isinstance(module, str) or module.partition(".")[0] == _OURS:
             return False
+        if module == MAIN:
+            return True
         file = getattr(sys.modules.get(module), "__file__", None)
         return isinstance(file, str) and self.has_file(Path(file).resolve())
 

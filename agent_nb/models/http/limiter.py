@@ -171,6 +171,7 @@ class Limiter:
                 if seconds and late and report is not None and not reported:
                     report(f"waiting for a free place at {self.host} ({reason})")
                     reported = True
+        # not if the wait is cancelled: the stopped run still says what it waited for
         if report is not None and reported:
             report("")
 

@@ -50,9 +50,9 @@ def events_frame(session: Session, arguments: list[str]) -> Any:
 
 
 def export(session: Session, arguments: list[str]) -> None:
-    """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
+    """FILE [RUN]: write a run to a .ndjson, .jsonl, .md, .html or .txt file"""
     if not arguments:
-        raise UsageError("Write %agent export FILE with the ending .ndjson, .md, .html or .txt.")
+        raise UsageError(f"Write %agent export FILE with one of the endings {', '.join(FORMS)}.")
     from ...agent import Run
     from ..files.export import export as exported
 
@@ -81,7 +81,10 @@ def reset_conversations(session: Session, arguments: list[str]) -> None:
 
 
 def find_run(session: Session, arguments: list[str]) -> Run:
-    """Return the first run whose id begins with the argument, or the latest. Raises UsageError."""
+    """Return the run whose id begins with the argument, or the latest.
+
+    Raises UsageError unless just one run has such an id.
+    """
     if session.latest is None:
         raise UsageError("No run yet in this session.")
     if not arguments:
@@ -91,5 +94,10 @@ def find_run(session: Session, arguments: list[str]) -> Run:
     if not matching:
         raise UsageError(
             f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}."
+        )
+    if len({run.id for run in matching}) > 1:
+        several = ", ".join(run.id for run in matching)
+        raise UsageError(
+            f"Several runs begin with {arguments[0]!r}: {several}. Write more of the id."
         )
     return matching[0]

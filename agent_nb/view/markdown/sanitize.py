@@ -44,7 +44,7 @@ _CHOICES = {
     "scope": {"row", "col", "rowgroup", "colgroup"},
     "tabindex": {"0"},
 }
-# Patterns of style values. Lengths are not negative and below 1000.
+# Patterns of style values. Lengths are from 0 to below 1000 of their unit.
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
 # the colours that `theme.mixed` writes: a colour of the page, mixed with another one
 _MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
@@ -126,7 +126,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return ""  # its presence counts, whatever its value
     if name in {"width", "height", "colspan", "rowspan", "start"}:
         return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
-    return value
+    return value if name in ("title", "alt") else None
 
 
 @cache
