@@ -23,7 +23,7 @@ class LineDecoder:
     """Splits one stream into lines.
 
     `on_fault` gets a WireError for each line above `limit` bytes. If it raises that error, `feed`
-    raises it too, and the other lines of the chunk are lost.
+    raises it too; the other lines of the chunk are lost, and the beginning of the line at its end.
     """
 
     def __init__(self, on_fault: Callable[[WireError], None], *, limit: int = LINE_LIMIT) -> None:
@@ -62,7 +62,7 @@ class LineDecoder:
             return True
         self._on_fault(
             WireError(
-                f"A line is larger than {self._limit}. Is this a stream of JSON lines?",
+                f"A line is larger than {self._limit:,} bytes. Is this a stream of JSON lines?",
                 raw=_text(line[:500]),
             )
         )

@@ -1,8 +1,9 @@
 """Read the JSON of tool calls strictly, once it is complete (`call_scan` finds its end).
 
-Rule: JSON is strict (RFC 8259): no NaN, no raw control characters in strings, no half surrogate
-pairs, no nesting deeper than `DEEPEST` (the dialects check this with `check_depth`). Of duplicate
-members the last counts.
+Rules
+- JSON is strict (RFC 8259): no NaN, no raw control characters in strings. Half surrogate pairs are
+  refused, too. Of duplicate members the last counts.
+- The dialects refuse values nested deeper than `DEEPEST` levels (`check_depth`).
 """
 
 from __future__ import annotations

@@ -35,15 +35,17 @@ There are no tools. Write your answer {answer}"""
 
 
 class TextDialect(Dialect):
-    """A dialect whose turns are text with markers; the texts below fill the instructions."""
+    """A dialect whose turns are text with markers.
+
+    The texts below fill the slots of the same names in the instructions at the head of this file.
+    """
 
     native = False
     markers: str  # a sample turn with calls and, if the answer has markers, one with the answer
-    # without tools, the end of "… a program that knows": an introduction and a sample turn
-    plain_markers: str
-    rules: str  # how calls are written, and results read
-    answer: str  # how the answer is written
-    last = ""  # what else ends a turn
+    plain_markers: str  # an introduction and a sample turn, for a run without tools
+    rules: str  # a list: how calls are written, and results read
+    answer: str  # where the answer is written, the end of "write it …"
+    last = ""  # what else ends a turn, behind `answer`
     closing = ""  # what follows the answer in an example
 
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:

@@ -60,8 +60,8 @@ class CellRecords(list[Record]):
         calls that are kept in any case, since an execution used them.
         """
         taped = CellRecords(r for r in self if r.get("tape"))
-        others = CellRecords(r for r in self if not r.get("tape"))
-        kept = CellRecords([*taped._select_executions(key), *others._select_executions(key)])
+        untaped = CellRecords(r for r in self if not r.get("tape"))
+        kept = CellRecords([*taped._select_executions(key), *untaped._select_executions(key)])
         ids = {record.get("id") for record in kept}
         kept += [r for r in taped if r.get("id") in named and r.get("id") not in ids]
         return kept.newest_first()

@@ -23,12 +23,17 @@ from .offered_code import ADD_CELL, LONGEST, find_code_fault
 
 SHORT = 4  # characters of a run's id that distinguish it from the other runs of a notebook
 _COUNT = "cells offered"  # key in `ToolContext.state` of how many cells the run has offered
+_find_command = re.compile(r"\(later: (%agent cell[^)\n]*)\)").search
 _RUN_ID = re.compile("[0-9a-f]{12}")  # an id that the package has made, not the user's trace id
 
 
 def for_people(text: str) -> dict[str, str]:
-    """Return what the card shows of the result `text`: the command that inserts the cell later."""
-    return {"text/plain": f"{text[text.rindex('%agent') : text.rindex(')')]} inserts it"}
+    """Return what the card shows of the result `text`: the command that inserts the cell later.
+
+    Return {} if `text` does not name the command, so that the card shows the text itself.
+    """
+    command = _find_command(text)
+    return {"text/plain": f"{command[1]} inserts it"} if command else {}
 
 
 @tool(name=ADD_CELL, effect="none", icon="add_cell", render=for_people)

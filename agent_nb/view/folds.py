@@ -4,8 +4,10 @@ Why: a thought or a call is read while it grows, and is in the way afterwards. I
 when it ends, everything below would jump up.
 
 Rules
-- A card that gives way stays open after its end until the cards below it are as high as it is. Then
-  it folds step by step, one card at a time. Other cards stay as they were drawn.
+- Thoughts and calls give way (`Fold.gives_way`): such a card stays open after its end until the
+  cards below it are as high as it is. Then it folds step by step, one card at a time. Other cards
+  stay as they were drawn.
+- The cards below count with the height at which they are drawn, also if a reader has folded them.
 - When the run ends no line may move: open cards stay open, and a folding one keeps its height.
 - A card that a reader opened or closed stays so.
 - Heights are rough counts of lines, since the kernel does not know the width of the page. Counting

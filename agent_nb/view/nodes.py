@@ -5,7 +5,8 @@ drawer has a table: type of node -> function.
 
 Rules
 - Text is raw; the drawer escapes it.
-- A node has no style, but a tone that says what its text means (`ok`, `bad`).
+- A node has no colours, sizes or CSS. Its tone says what its text means (`ok`, `bad`), and the
+  drawer chooses the colour.
 - `Button`, `Editor` and `Field` are drawn in the live view only.
 - Nodes that change or take input have widgets of their own in the live view (`needs_widgets` in
   `widgets.slots` lists them). All other nodes are static HTML there.

@@ -1,4 +1,4 @@
-"""Join surrogate pairs that a server cut in two.
+"""Join surrogate pairs that a server cut in two, and replace halves that have no other half.
 
 Why: JSON escapes text as UTF-16, and a chunk may end inside a pair. Shown or saved, each half would
 become U+FFFD.
@@ -46,5 +46,6 @@ class SurrogatePairs:
 
 def replace_surrogates(text: str) -> str:
     """Return `text` as a built-in `str`, with lone surrogates replaced by U+FFFD."""
+    # a subclass may come from the user's code: its own `__str__` must not run
     text = text if type(text) is str else str.__str__(text)
     return text if text.isascii() else _LONE.sub("\ufffd", text)

@@ -1,11 +1,12 @@
 """Find out whether code reads a clock or runs a shell, itself or through functions of the project.
 
-Why: where the code measures, a duration in its result may differ; elsewhere the duration itself is
-the result, and must be equal.
+Why: a replay compares each result with the recorded one. If the code measures time, a duration in
+the results may differ; else the duration is the result itself, and must be equal.
 
 Rules
 - Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
-- In doubt the answer is yes: any method called `now` counts.
+- In doubt the answer is yes: a call of any method with the name `now` counts.
+- A shell counts as a clock: what its commands measure cannot be known.
 - No code is run: `tools.ProjectSearch` collects the source texts and the names that they use.
 """
 

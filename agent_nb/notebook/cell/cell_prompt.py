@@ -1,6 +1,9 @@
 """The prompt of a cell, as it is written and as it is sent.
 
 Why both: an `@name` counts only where the user wrote it, not in the value of an expression.
+
+With `--fix` the prompt is about the cell that failed last. If none has failed in this session, the
+recorded prompt is taken, and the cell can only be replayed.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ NO_FAILED_CELL = (
 class CellPrompt(msgspec.Struct, frozen=True):
     """The prompt of a cell: `text` with the values of its `{{ }}`, and the `pictures` of values.
 
-    `written`: the cell's text without its `{{ }}`. `recorded`: no cell has failed (`--fix`), so the
-    text comes from the cell's record.
+    `written`: the cell's text without its `{{ }}`. `recorded`: the text comes from the cell's
+    record, because no cell has failed that `--fix` could mean.
     """
 
     text: str
@@ -36,5 +39,5 @@ class CellPrompt(msgspec.Struct, frozen=True):
 
     @property
     def why_replayed(self) -> str:
-        """Why the cell is replayed in every mode, for the header of the replay; else ""."""
+        """Why the cell can only be replayed, for the header of the replay; else ""."""
         return "no cell has failed here" if self.recorded else ""

@@ -50,7 +50,8 @@ class HostGuard:
         return frozenset(map(str, as_list(self._find_cell().runner_options.get("allowed_hosts"))))
 
     def _find_cell(self) -> Cell:
-        # only when a host is asked: most cells of a test ask none; threads have another context
+        # in the context of the cell's begin, since threads have another; not at each begin, since
+        # most cells of a test ask no host
         return self._context.copy().run(self._cells.current, self._shell(), "", "")
 
     def _begin_cell(self, _: Any = None) -> None:
@@ -74,13 +75,16 @@ def guard_hosts(shell: Any) -> HostGuard:
 
 
 def publish_errors(cell: Cell, errors: list[str]) -> None:
-    """Make a cell fail in a test, also where its code catches the errors."""
+    """Make a cell fail in a test, also where its code catches the errors.
+
+    Each error becomes an empty output with the facts of a failed run, which our runner reads.
+    """
     if not errors:
         return
-    from .publish import publish_display  # most tests need neither
+    from .publish import publish_display  # few tests have errors: the others import neither
     from .summary import VERSION
 
     for number, error in enumerate(errors, 1):
-        numbers = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
-        numbers |= {"error": error, "cell_id": cell.id}
-        publish_display({"text/plain": ""}, {METADATA_KEY: numbers}, {}, False)
+        facts = {"version": VERSION, "run": new_run_id(), "recorded": False, "ordinal": number}
+        facts |= {"error": error, "cell_id": cell.id}
+        publish_display({"text/plain": ""}, {METADATA_KEY: facts}, {}, False)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 _KEY = "agent-nb-replays-without-a-key"  # for libraries that do not start without a key
-_LONGEST_CALL = 0.25  # seconds that the end of a cell waits for calls that go on
+_LONGEST_WAIT = 0.25  # seconds that the end of a cell waits for calls that go on
 _LONGEST_READING = 60.0  # seconds that it waits until the answers that have come are read
 
 
@@ -148,16 +148,15 @@ class NotebookTape:
             if calls.is_live:
                 return self._go_live(calls, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
-            # `in_test`: the mode is `replay`, which users can choose outside a test, too
-            cell, in_test = calls.execution.cell.id, calls.mode == "replay"
-            answer = calls.served.index.take(redacted, cell, calls.used, errors=in_test)
+            cell, only_replays = calls.execution.cell.id, calls.mode == "replay"
+            answer = calls.served.index.take(redacted, cell, calls.used, errors=only_replays)
             if isinstance(answer, Recording):
                 now = time.time()
                 calls.ended.append(TapedCall(answer.exchange, now, now, answer.record))
                 return _refuse_retries(answer.exchange.response)
             why = f"{answer.why}.{calls.served.remark}"
             calls.misses.append(why)
-            if in_test:
+            if only_replays:
                 return Refusal(f"Nothing to replay: {why} {recording_advice()}")
             return self._go_live(calls, request, headers)
 
@@ -190,7 +189,7 @@ class NotebookTape:
             cell=cell.key,
             notebook=str(library.finder.path(cell.runner_options) or ""),
             execution=calls.execution.id,
-            clean=not calls.journals,  # once per execution
+            clean=not calls.journals,  # for the first call of an execution
             warn=self._session.warn,
         )
         journal.open(collect_secrets(), open_journal)
@@ -242,7 +241,7 @@ class NotebookTape:
         """Wait a moment for calls that go on, and longer for answers that are being read."""
         wait_for = self._call_ended.wait_for
         # a library may return before the relay has seen the end of the answer
-        wait_for(lambda: not any(c.open for c in self._calls.values()), _LONGEST_CALL)
+        wait_for(lambda: not any(c.open for c in self._calls.values()), _LONGEST_WAIT)
         wait_for(lambda: not any(c.ending for c in self._calls.values()), _LONGEST_READING)
 
     def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:

@@ -54,7 +54,7 @@ def export(session: Session, arguments: list[str]) -> None:
     if not arguments:
         raise UsageError(f"Write %agent export FILE with one of the endings {', '.join(FORMS)}.")
     from ...agent import Run
-    from ..files.export import export as exported
+    from ..files.export import export as write_runs
 
     path, run = Path(os.path.expanduser(arguments[0])), find_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
@@ -64,7 +64,7 @@ def export(session: Session, arguments: list[str]) -> None:
     located = Run(run.log, cell=run.cell, notebook=notebook)
     form = path.suffix.lower().lstrip(".")
     try:
-        path.write_text(exported([located], form), encoding="utf-8", newline="\n")
+        path.write_text(write_runs([located], form), encoding="utf-8", newline="\n")
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
     print_text(f"Run {run.id} is written to {path}.")

@@ -4,8 +4,8 @@ Why: subscriptions then read the mirror as they read a run of this process.
 
 Rules
 - Entries are taken in the order of their ids; repeats are dropped.
-- The newest `MOST` stored events are kept, longer than the buffer has them, so that a late reader
-  gets them, as from a log.
+- The newest `_MOST_STORED` stored events stay in memory after the buffer has dropped them: a late
+  reader gets them as it gets those of a log.
 - After a hole (events that Redis no longer had) the mirror drops all entries before it; readers
   that lack them get a Gap, as for evicted events.
 """
@@ -19,7 +19,7 @@ import msgspec
 from ...events import Event, Position
 from ..channel import Channel, Entry, Gap, Info, Shared
 
-MOST = 100_000  # stored events
+_MOST_STORED = 100_000  # events
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -64,8 +64,8 @@ class Mirror(Channel):
         else:
             self._update_info(entry.event)
             self._stored.append(entry)
-            if len(self._stored) > MOST * 5 // 4:
-                del self._stored[:-MOST]
+            if len(self._stored) > _MOST_STORED * 5 // 4:  # not for each event: this moves the list
+                del self._stored[:-_MOST_STORED]
         self._add_entry(entry)
 
     @property
@@ -89,6 +89,10 @@ class Mirror(Channel):
     def _read_evicted(
         self, position: Position, first: Entry, limit: int
     ) -> tuple[list[Entry], Gap | None]:
+        """Read stored events that the buffer, which begins with `first`, has dropped.
+
+        Return the next entries for a reader at `position`, at most `limit`, and a gap before them.
+        """
         if not self._stored or self._stored[-1].seq <= position[0]:
             return super()._read_evicted(position, first, limit)
         # stored events have consecutive `seq`, so the `seq` gives the place in `_stored`
@@ -97,4 +101,4 @@ class Mirror(Channel):
         older = [e for e in self._stored[start : start + limit] if e.position < first.position]
         missed = begin - 1 - position[0]
         gap = Gap(self.run, "evicted", str(position[0]), missed) if missed > 0 else None
-        return older or self._entries[:limit], gap
+        return (older or self._entries[:limit]), gap

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ...wire import as_dict, as_list
-from ..format import count_noun, format_count, join_parts
+from ..format import count_noun, format_count
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import NoteCard
 from ..values import bounded
@@ -30,7 +30,7 @@ def card(state: NoteCard, context: Context) -> Node | None:
     text = fields.get("text")
     if not isinstance(text, str) or not text:
         return None
-    summary = f"context: {join_parts(*_sizes(fields)).replace(' · ', ', ')}"
+    summary = f"context: {', '.join(filter(None, _sizes(fields)))}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(summary, tone="muted"))
     body = (Pre(_keep_types_beside_columns(show_hidden(bounded(text, LONGEST)))),)
     return Fold((Row(left),), body, accordion=True, title=summary)

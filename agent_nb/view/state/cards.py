@@ -21,7 +21,7 @@ _SOFT_CODES = """
     no_images no_picture shortened malformed_execute forged_results unknown_tool incomplete
     no_schema answer_not_alone store unplayable
 """
-#: Codes of errors after which a run continues by itself.
+#: Codes of errors (`Error.code`) after which a run continues by itself: they are shown as remarks.
 SOFT = frozenset(_SOFT_CODES.split())
 
 
@@ -35,8 +35,7 @@ class Card:
     """State of one card.
 
     `kind` names the file in `view.cards` that draws it. `key` is unique within its list. `version`
-    grows with every change. `done`: a terminal may print it. Notes and plans are done at once, and
-    still grow; a text that was done may go on.
+    grows with every change. `done`: a terminal may print what there is; a card may still grow then.
     """
 
     kind = ""
