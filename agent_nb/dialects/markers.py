@@ -62,12 +62,13 @@ class MarkerParser:
         # None: a visible character has come, so leading tags no longer count
         self._leading_markers = markers_with_tags("", (), tags.leading) if tags.leading else None
         # "<" also begins the closing tag of a thought
-        self._sigils = {"<", *self._markers.sigils}
+        self._sigils = tuple({"<", *self._markers.sigils})  # a tuple is iterated faster than a set
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._buffer = TurnBuffer()
         self._parts = TextParts(Fences() if tags.anywhere else None)
         self._mode: Mode = self._read_text if self._leading_markers is None else self._read_lead
-        self._needs_modes = True  # false: text without a sigil continues the open block
+        # makes a part of text without a sigil, which continues the open block; None: modes read it
+        self._make_delta: Callable[[str], Part] | None = None
         self._final = self._cut = False  # the stream has ended; the model was stopped (`close`)
         self._tag: TagReader | None = None  # reads the opening tag of a thought
         self._closing = ""  # the closing tag of the open thought or of a block of the dialect
@@ -75,13 +76,14 @@ class MarkerParser:
 
     def feed(self, text: str) -> Sequence[Part]:
         """Return the parts that `text` completes."""
-        if self._needs_modes or not text:
+        make_delta = self._make_delta
+        if make_delta is None or not text:
             return self._advance(text)
         for sigil in self._sigils:
             if sigil in text:
                 return self._advance(text)
         self._buffer.offset += len(text)
-        return (self._parts.make_delta(text),)
+        return (make_delta(text),)
 
     def close(self, *, cut: bool = False) -> Sequence[Part]:
         """End the stream: flush held text and close open blocks (see `base`)."""
@@ -103,7 +105,8 @@ class MarkerParser:
             mode()
         buffer.discard_consumed()
         is_held = buffer.is_keeping or bool(buffer.text) or self._mode == self._read_lead
-        self._needs_modes = is_held or self.stopped or not self._parts.is_open
+        needs_modes = is_held or self.stopped or not self._parts.is_open
+        self._make_delta = None if needs_modes else self._parts.delta_maker
         return self._parts.take()
 
     def _take_kept(self, end: int, mode: Mode) -> str:

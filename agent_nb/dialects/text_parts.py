@@ -6,6 +6,7 @@ is the same everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..models import Close, Part, Text, Thought
@@ -50,6 +51,12 @@ class TextParts:
         if self._fences is not None and self.part_type is Text:
             self._fences.feed(text)
         return self.part_type(text)
+
+    @property
+    def delta_maker(self) -> Callable[[str], Part]:
+        """What `make_delta` does for the open block, without a call that does nothing."""
+        is_followed = self._fences is not None and self.part_type is Text
+        return self.make_delta if is_followed else self.part_type
 
     def add(self, *parts: Part) -> None:
         """Add parts that are not text."""
