@@ -69,6 +69,7 @@ def _join_deltas(batches: Iterable[Sequence[parts.Part]]) -> Iterator[parts.Part
 
 def _find_text_kind(part: Any) -> type[parts.Text | parts.Thought] | None:
     """Return the class of a part that has only text, None for any other part."""
-    is_text = type(part) is parts.Text
-    is_thought = type(part) is parts.Thought and part == parts.Thought(part.text)
-    return type(part) if is_text or is_thought else None
+    kind = type(part)
+    if kind is parts.Text or (kind is parts.Thought and part == parts.Thought(part.text)):
+        return kind
+    return None
