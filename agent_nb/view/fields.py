@@ -138,7 +138,7 @@ def _read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"its numbers are finite, unlike {name}")
+    raise ValueError(f"{name}, but its numbers are finite")
 
 
 def _read_float(digits: str) -> float:

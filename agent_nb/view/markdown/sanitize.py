@@ -126,7 +126,8 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return ""  # its presence counts, whatever its value
     if name in {"width", "height", "colspan", "rowspan", "start"}:
         return value if value.isascii() and value.isdigit() and len(value) <= 4 else None
-    return value if name in ("title", "alt") else None
+    # `target` and `rel` are those that `_cleaner` sets
+    return value if name in ("title", "alt", "target", "rel") else None
 
 
 @cache
