@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 
 import pytest
 
@@ -147,8 +146,7 @@ def test_json_without_a_canonical_form_is_compared(value):
 
 @pytest.mark.parametrize("opening", ["<!--", "<script ", "<style ", "<metadata ", "<a", "<"])
 def test_markup_that_is_never_closed_is_compared_in_linear_time(opening):
-    old, new = ({"text/html": f"{end}{opening * 50_000}"} for end in "ab")
-    start = time.process_time()
+    """In quadratic time it would exceed the test's time limit."""
+    old, new = ({"text/html": f"{end}{opening * 200_000}"} for end in "ab")
     assert DisplayPair(old, new).difference()
     assert DisplayPair(old, old).difference() == ""
-    assert time.process_time() - start < 5

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 
 import pytest
 from hypothesis import given
@@ -143,7 +142,8 @@ def test_references_are_found_at_any_depth():
 
 
 def test_a_text_of_blanks_is_told_from_a_picture_in_linear_time():
-    start = time.process_time()
-    packed = Packer(Home("/home/ann")).pack_picture({"data": " " * 40_000 + "§"})
-    assert packed == {"data": " " * 40_000 + "§"}
-    assert time.process_time() - start < 5
+    """In quadratic time it would exceed the test's time limit."""
+    text = " " * 200_000 + "§"
+    packer = Packer(Home("/home/ann"))
+    packed = packer.pack_picture({"data": text})
+    assert packer.payloads[packed["data"]["$payload"]] == text
