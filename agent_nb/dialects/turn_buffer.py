@@ -17,7 +17,7 @@ class TurnBuffer:
     def __init__(self) -> None:
         self.text = ""
         self.pos = self.offset = 0
-        # the kept text that is no longer in `text`, and its length; None: no text is kept
+        # the kept text that has left `text`, in pieces, and its length; None: nothing is kept
         self._pieces: list[str] | None = None
         self._pieces_size = 0
         self._kept_from = 0  # where the other kept text begins in `text`
@@ -29,7 +29,7 @@ class TurnBuffer:
 
     @property
     def kept_start(self) -> int:
-        """Where the kept text begins; below 0 if some of it is no longer in `text`."""
+        """Where the kept text begins; below 0 if some of it has left `text`."""
         return self._kept_from - self._pieces_size
 
     def start_keeping(self, start: int) -> None:

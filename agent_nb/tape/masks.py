@@ -63,7 +63,7 @@ def read_target(request: Request) -> tuple[str, ...]:
 def mask_text(text: str, masks: Masks) -> str:
     """Return a text in which the matches of masks are replaced."""
     for pattern, replacement in masks:
-        # backslashes are doubled, since the replacement is no template with groups
+        # `sub` would read a backslash as a reference to a group: a doubled one stands for itself
         text = pattern.sub(replacement.replace("\\", r"\\"), text)
     return text
 

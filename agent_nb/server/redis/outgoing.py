@@ -5,8 +5,8 @@ Why apart from `publisher`: that decides when a run is published, this decides w
 Rules
 - Redis may restart unnoticed, so each batch checks that the last entry is still there.
 - If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
-- A run is no longer published if Redis has a different entry, or is ahead of the run: then another
-  run or program wrote to the stream.
+- Publishing a run ends if Redis holds a different entry or one ahead of the run, because another
+  run or program then wrote to the stream.
 - Of a run's deltas only the newest stay, and none for long after its end; its keys expire.
 """
 

@@ -53,7 +53,7 @@ def test_the_token_behind_a_word_is_a_secret_too():
         (['{"host": "x", "apiKey": "abc-123-def", "secret":"other-one"}'], ["abc-123-def", "other-one"]),
         (["--header", "Authorization: Bearer abc-123-def"], ["abc-123-def"]),
         (["--token", "--verbose", "--key-file", "/etc/service.pem"], []),
-        (["--max-tokens", "100000", "--keymap", "standard", "--author", "somebody"], []),
+        (["--max-tokens", "100000", "--keymap", "standard", "--author", "Ann Lee"], []),
     ],
 )  # fmt: skip
 def test_a_secret_among_the_arguments_is_one_of_the_entry(arguments, secrets):
