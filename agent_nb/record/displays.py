@@ -36,13 +36,12 @@ _CHART = re.compile(r"application/vnd\.(vega|vegalite|plotly)\.v\d[\w.]*\+json")
 # MIME types that are compared elsewhere, or not shown to people
 _ELSEWHERE = re.compile(r"text/plain|image/(?:png|jpeg|gif|webp)|application/vnd\.agent-nb\..*")
 _MARKUP = frozenset({"text/html", "image/svg+xml"})
-# The next two patterns take linear time on any text: a part that is never closed ends with the
-# text, as in a browser, or where the next one opens.
-# parts of markup that are not visible
-_UNSEEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<metadata\b(?:(?!<metadata\b).)*?</metadata>", re.DOTALL | re.IGNORECASE
-)
-# the code in markup, as opposed to its text: whole styles and scripts, and tags
+# Parts of markup that are not visible. Metadata that is never closed ends where the next begins, so
+# that any text takes linear time; for comments see `_remove_unseen`.
+_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
+_METADATA = re.compile(r"<metadata\b(?:(?!<metadata\b).)*?</metadata>", re.DOTALL | re.IGNORECASE)
+# The code in markup, as opposed to its text: whole styles and scripts, and tags. A part that is
+# never closed ends with the text, as in a browser; this too keeps the time linear.
 _CODE = re.compile(
     r"(<style\b.*?(?:</style\s*>|\Z)|<script\b.*?(?:</script\s*>|\Z)|<[a-z/!?][^>]*(?:>|\Z))",
     re.DOTALL | re.IGNORECASE,
@@ -105,10 +104,21 @@ def _normalize(kind: str, content: Any) -> str:
     return text
 
 
+def _remove_unseen(text: str) -> str:
+    """Return markup without its comments and metadata.
+
+    A comment that is never closed stays: `<!--` in a script hides nothing of what follows.
+    """
+    # only up to the last end of a comment: behind it, each beginning would be searched to the end of
+    # the text, in quadratic time
+    before, end, after = text.rpartition("-->")
+    return _METADATA.sub("", _COMMENT.sub("", before + end) + after)
+
+
 def _normalize_markup(text: str) -> str:
     """Return markup without its invisible parts, with numbers in place of the ids in its code."""
     # `_CODE` has one group: `split` returns text and code in turn
-    parts = _CODE.split(_UNSEEN.sub("", text))
+    parts = _CODE.split(_remove_unseen(text))
     code = parts[1::2]
     numbers = _number_ids(
         i for piece in code for i in _ID.findall(piece) + _GENERATED.findall(piece)
