@@ -109,8 +109,8 @@ def _remove_unseen(text: str) -> str:
 
     A comment that is never closed stays: `<!--` in a script hides nothing of what follows.
     """
-    # only up to the last end of a comment: behind it, each beginning would be searched to the end of
-    # the text, in quadratic time
+    # only up to the last end of a comment: behind it, each beginning would cost a search to the end
+    # of the text
     before, end, after = text.rpartition("-->")
     return _METADATA.sub("", _COMMENT.sub("", before + end) + after)
 
